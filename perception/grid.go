@@ -1,0 +1,4 @@
+package perception
+
+// grid is the occupancy index behind Clearance.
+type grid struct{}

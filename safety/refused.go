@@ -1,0 +1,28 @@
+// Package safety says no. A Guard is a robot.Robot around a robot.Robot; nothing else is handed out.
+package safety
+
+import "fmt"
+
+// Refused is a rule that was not met. Its text names the rule, the value, the limit and the next step;
+// its reader is an agent choosing its next waypoint or a person beside the robot.
+type Refused struct {
+	Rule  string // short name: "workspace box", "joint limit", "clearance", "not armed", ...
+	Value string // what was asked or measured, with unit
+	Limit string // what is allowed, with unit
+	Next  string // what to do instead, one clause
+}
+
+// Error is "<rule>: got <value>, limit <limit>; <next>", without the parts that are empty.
+func (r *Refused) Error() string {
+	s := r.Rule
+	if r.Value != "" {
+		s += fmt.Sprintf(": got %s", r.Value)
+	}
+	if r.Limit != "" {
+		s += fmt.Sprintf(", limit %s", r.Limit)
+	}
+	if r.Next != "" {
+		s += "; " + r.Next
+	}
+	return s
+}
