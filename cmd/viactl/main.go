@@ -1,0 +1,129 @@
+// Command viactl is the operator's light tool. It speaks to a running viad over its Unix socket, needs no
+// network and no token, and links no C: it starts in milliseconds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"viad/interface/operator"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// Exit codes: 0 done, 1 the daemon said no, 2 bad usage, 3 no daemon answered.
+const (
+	exitOK = iota
+	exitRefused
+	exitUsage
+	exitSilent
+)
+
+const usage = `viactl: speak to a running viad beside the network
+
+  viactl status    what robot, seat, scene and record are doing
+  viactl stop      stop the motion and measure standstill
+  viactl estop     stop and latch: nothing moves until viactl arm
+  viactl arm       allow motion, clear the latch
+  viactl disarm    stop and allow no motion
+
+  --socket PATH    the daemon's socket (default: $VIAD_SOCKET, or the only one below ./var or /run/viad)
+  --wait 20s       how long to wait for an answer
+`
+
+func run(args []string, out, complaints io.Writer) int {
+	f := flag.NewFlagSet("viactl", flag.ContinueOnError)
+	f.SetOutput(complaints)
+	f.Usage = func() { fmt.Fprint(complaints, usage) }
+	socket := f.String("socket", "", "")
+	wait := f.Duration("wait", 20*time.Second, "")
+	op, rest := "", args
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		op, rest = args[0], args[1:]
+	}
+	if err := f.Parse(rest); err != nil {
+		return exitUsage
+	}
+	if op == "" && f.NArg() == 1 {
+		op = f.Arg(0)
+	} else if f.NArg() > 0 {
+		op = ""
+	}
+	if !known(operator.Op(op)) {
+		f.Usage()
+		return exitUsage
+	}
+	path, err := operator.Find(*socket)
+	if err != nil {
+		fmt.Fprintln(complaints, "viactl:", err)
+		return exitSilent
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), *wait)
+	defer cancel()
+	a, err := operator.Ask(ctx, path, operator.Op(op))
+	if err != nil {
+		fmt.Fprintln(complaints, "viactl:", err)
+		if errors.Is(err, operator.ErrRefused) {
+			return exitRefused
+		}
+		return exitSilent
+	}
+	if a.Status != nil {
+		show(out, a.Status)
+	} else {
+		fmt.Fprintln(out, a.Note)
+	}
+	return exitOK
+}
+
+func known(op operator.Op) bool {
+	for _, o := range operator.Ops() {
+		if o == op {
+			return true
+		}
+	}
+	return false
+}
+
+// show prints the status a person reads at a glance, worst news first.
+func show(w io.Writer, s *operator.Status) {
+	line := func(k, v string) {
+		if v != "" {
+			fmt.Fprintf(w, "%-9s %s\n", k, v)
+		}
+	}
+	for _, m := range s.Warnings {
+		line("WARNING", m)
+	}
+	line("LATCHED", s.Latched)
+	line("FAULT", s.Fault)
+	armed := "disarmed: nothing moves until viactl arm"
+	if s.Armed {
+		armed = "armed"
+	}
+	line("motion", armed)
+	line("robot", fmt.Sprintf("%s, %s, joint reading %s old", s.Robot, s.Mode, age(s.StateAge)))
+	line("moving", map[bool]string{true: "yes", false: "no"}[s.Moving])
+	line("scene", fmt.Sprintf("number %d, %s old", s.SceneSeq, age(s.SceneAge)))
+	line("seat", s.Seat)
+	line("staged", s.Staged)
+	line("last", s.Last)
+	line("episode", fmt.Sprint(s.Episode))
+	line("record", s.Record)
+	line("agents", s.MCP)
+	line("page", s.Page)
+	line("viad", fmt.Sprintf("%s %s, %s face, up %s", s.Name, s.Version, s.Face, (time.Duration(s.UptimeS)*time.Second).String()))
+}
+
+func age(s float64) string {
+	if s < 0 {
+		return "no reading,"
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}

@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Find is the socket to speak to: the one named, or $VIAD_SOCKET, or the only one below ./var and /run/viad.
+func Find(named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	if env := os.Getenv("VIAD_SOCKET"); env != "" {
+		return env, nil
+	}
+	var found []string
+	for _, pattern := range []string{"var/" + SocketName, "var/*/" + SocketName, "/run/viad/" + SocketName, "/run/viad/*/" + SocketName} {
+		m, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		for _, path := range m {
+			// A socket that nobody answers is a leftover of a daemon that was killed.
+			if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+				found = append(found, path)
+				if err := c.Close(); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", errors.New("no running viad found below ./var or /run/viad: give its socket with --socket or VIAD_SOCKET (viad prints it when it starts)")
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("more than one viad runs here (%s): choose one with --socket", strings.Join(found, ", "))
+}
+
+// Ask sends one request to the socket and waits for its answer. A refusal is an error that wraps ErrRefused.
+func Ask(ctx context.Context, socket string, op Op) (Answer, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return Answer{}, fmt.Errorf("viad does not answer at %s: %w", socket, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends the read below
+	defer stop()
+	a, err := exchange(c, Request{V: Version, ID: 1, Op: op})
+	if err = errors.Join(err, c.Close()); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return a, fmt.Errorf("no answer to %s from viad at %s: %w", op, socket, err)
+	}
+	if !a.OK {
+		return a, fmt.Errorf("%s %w: %s", op, ErrRefused, a.Error)
+	}
+	return a, nil
+}
+
+func exchange(c net.Conn, r Request) (Answer, error) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return Answer{}, err
+	}
+	if _, err := c.Write(append(line, '\n')); err != nil {
+		return Answer{}, err
+	}
+	in := bufio.NewScanner(c)
+	in.Buffer(make([]byte, 4096), maxLine)
+	for in.Scan() {
+		var a Answer
+		if err := json.Unmarshal(in.Bytes(), &a); err != nil {
+			return Answer{}, fmt.Errorf("not an answer: %w", err)
+		}
+		if a.V != Version {
+			return Answer{}, errVersion(a.V)
+		}
+		if a.ID == r.ID {
+			return a, nil
+		}
+	}
+	if err := in.Err(); err != nil {
+		return Answer{}, err
+	}
+	return Answer{}, errors.New("the connection was closed")
+}

@@ -1,0 +1,127 @@
+// Package operator is the way to the daemon that is not HTTP and not MCP: a Unix socket that only the
+// daemon's own user can open, with one JSON object per line each way. It works when the network door is
+// shut, busy or wedged. The daemon serves it; viactl speaks it.
+//
+// A request is {"v":1,"id":7,"op":"stop"}; the answer carries the same id. Unknown keys, operations and
+// versions are answered with an error and change nothing. Times are in seconds.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Version is the protocol's version; both sides must agree.
+const Version = 1
+
+// SocketName is the socket's file name inside the daemon's state folder.
+const SocketName = "viad.sock"
+
+// maxLine bounds a line of either side in bytes.
+const maxLine = 64 << 10
+
+// Op is what is asked.
+type Op string
+
+// The operations. Stop and EStop are carried out at once, beside whatever runs.
+const (
+	OpStatus Op = "status" // the state of robot, seat, scene and record
+	OpStop   Op = "stop"   // stop the motion and measure standstill
+	OpEStop  Op = "estop"  // stop down to the last rung and latch: only arm moves again
+	OpArm    Op = "arm"    // allow motion; clears the latch
+	OpDisarm Op = "disarm" // stop and allow no motion
+)
+
+// Ops lists the operations in the order that help texts use.
+func Ops() []Op { return []Op{OpStatus, OpStop, OpEStop, OpArm, OpDisarm} }
+
+// Request is one line to the daemon.
+type Request struct {
+	V  int    `json:"v"`
+	ID uint64 `json:"id"`
+	Op Op     `json:"op"`
+}
+
+// Answer is one line from the daemon. OK false comes with a sentence in Error.
+type Answer struct {
+	V      int     `json:"v"`
+	ID     uint64  `json:"id"`
+	OK     bool    `json:"ok"`
+	Error  string  `json:"error,omitempty"`
+	Note   string  `json:"note,omitempty"` // what was done, one sentence
+	Status *Status `json:"status,omitempty"`
+}
+
+// Status is what a person beside the robot wants to know.
+type Status struct {
+	Name     string   `json:"name"`
+	Robot    string   `json:"robot"` // model, and "twin" when it is one
+	Face     string   `json:"face"`
+	Version  string   `json:"version"`
+	UptimeS  float64  `json:"uptime_s"`
+	Armed    bool     `json:"armed"`
+	Latched  string   `json:"latched,omitempty"` // why motion is latched off, empty when it is not
+	Moving   bool     `json:"moving"`
+	Mode     string   `json:"mode"`               // what the body says of itself
+	Fault    string   `json:"fault,omitempty"`    // the body's own words
+	StateAge float64  `json:"state_age_s"`        // age of the joint reading, negative when there is none
+	SceneAge float64  `json:"scene_age_s"`        // age of the newest scene, negative before the first
+	SceneSeq uint64   `json:"scene_seq"`          // counts scenes
+	Seat     string   `json:"seat,omitempty"`     // who holds the seat, empty when it is free
+	Staged   string   `json:"staged"`             // what is staged, in words
+	Last     string   `json:"last,omitempty"`     // outcome of the last motion, in words
+	Episode  int      `json:"episode"`            // counts episodes since the start
+	MCP      string   `json:"mcp,omitempty"`      // address of the agent's door
+	Page     string   `json:"page,omitempty"`     // address of the people's page
+	Record   string   `json:"record,omitempty"`   // folder of the running episode
+	Warnings []string `json:"warnings,omitempty"` // what needs a person, e.g. a recording that stopped
+}
+
+// Desk is what the daemon does on request. The text is what was done, for a person.
+type Desk interface {
+	Status() Status
+	Stop(context.Context) (string, error)
+	EStop(context.Context) (string, error)
+	Arm(context.Context) (string, error)
+	Disarm(context.Context) (string, error)
+}
+
+// errVersion is what a peer of another version is told.
+func errVersion(got int) error {
+	return fmt.Errorf("protocol version %d is not spoken here, only %d: use the viactl that came with this viad", got, Version)
+}
+
+// do carries out one request.
+func do(ctx context.Context, d Desk, r Request) Answer {
+	a := Answer{V: Version, ID: r.ID}
+	if r.V != Version {
+		a.Error = errVersion(r.V).Error()
+		return a
+	}
+	var err error
+	switch r.Op {
+	case OpStatus:
+		s := d.Status()
+		a.Status = &s
+	case OpStop:
+		a.Note, err = d.Stop(ctx)
+	case OpEStop:
+		a.Note, err = d.EStop(ctx)
+	case OpArm:
+		a.Note, err = d.Arm(ctx)
+	case OpDisarm:
+		a.Note, err = d.Disarm(ctx)
+	default:
+		err = fmt.Errorf("%q is not an operation; the operations are %v", r.Op, Ops())
+	}
+	if err != nil {
+		a.Error = err.Error()
+		return a
+	}
+	a.OK = true
+	return a
+}
+
+// ErrRefused marks an answer of the daemon that says no, as against a daemon that does not answer.
+var ErrRefused = errors.New("refused")
