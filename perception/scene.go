@@ -51,15 +51,28 @@ type Camera struct {
 	Pose  geom.Pose // optical frame in odometry at the time of exposure
 }
 
+// Gap is a source that gave nothing to the cloud, and why.
+type Gap struct {
+	Source string
+	Why    string // one clause: stalled, moved during its exposure, malformed
+}
+
 // Scene is one immutable snapshot.
 type Scene struct {
 	Seq     uint64
-	At      time.Time // the oldest exposure among what was fused, robot.Clock
+	At      time.Time // the oldest exposure among all frames that were used, robot.Clock
 	State   robot.State
 	Cloud   *Cloud
-	Cameras []*Camera // newest picture of every source with colour or depth
-	grid    *grid
+	Cameras []*Camera    // newest picture of every source with colour or depth
+	Fused   []string     // sources whose geometry is in the cloud
+	Missing []Gap        // sources whose geometry is not; their pictures may still be in Cameras
+	HasHeld bool         // something was seen between the pads of a jaw that holds
+	Held    geom.Capsule // its extent in the tool frame, valid when HasHeld
+	index   *index
 }
+
+// Blind reports that no sensor contributed geometry: nothing can be said about what is in the way.
+func (s *Scene) Blind() bool { return len(s.Fused) == 0 }
 
 // Camera finds a picture by its source's name; nil when there is none.
 func (s *Scene) Camera(name string) *Camera {

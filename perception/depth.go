@@ -1,0 +1,93 @@
+package perception
+
+import (
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/geom"
+	"viad/drivers/sensor"
+)
+
+// grazing is the tangent of the steepest angle at which a surface is still believed: 84 degrees between the
+// ray and the surface's normal. Depth that jumps more from pixel to pixel is an edge between two things.
+const grazing = 10
+
+// checkFrame refuses a frame that does not have what its Info promises.
+func checkFrame(f *sensor.Frame) error {
+	in := f.Info.Intrinsics
+	n := in.W * in.H
+	switch {
+	case f.Stamp.IsZero():
+		return errors.New("frame without a stamp")
+	case f.RGB != nil && len(f.RGB) != 3*n:
+		return fmt.Errorf("picture of %d bytes, %d x %d needs %d", len(f.RGB), in.W, in.H, 3*n)
+	case f.Depth != nil && len(f.Depth) != n:
+		return fmt.Errorf("depth of %d values, %d x %d needs %d", len(f.Depth), in.W, in.H, n)
+	case f.Depth != nil && !(in.Fx > 0 && in.Fy > 0):
+		return fmt.Errorf("focal lengths %g, %g must be positive", in.Fx, in.Fy)
+	case len(f.Points)%3 != 0:
+		return fmt.Errorf("%d point coordinates are not a multiple of 3", len(f.Points))
+	case f.Info.HasDepth && f.Depth == nil || f.Info.HasPoints && f.Points == nil:
+		return errors.New("frame without its depth")
+	case f.RGB == nil && f.Depth == nil && f.Points == nil:
+		return errors.New("empty frame")
+	}
+	return nil
+}
+
+// unprojector turns depth pictures into samples; its column table is reused.
+type unprojector struct{ col [][3]float32 }
+
+// depth adds the pixels of f, taken from pose (optical frame in odometry). Left out are invalid and
+// out-of-range depth, the outermost pixels, and flying pixels: those that stand apart from both neighbours
+// along their row or along their column. A surface less than two pixels wide is lost with them.
+func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
+	in := f.Info.Intrinsics
+	near, far := float32(max(f.Info.Range[0], 1e-3)), float32(f.Info.Range[1])
+	if far <= 0 {
+		far = 1e3
+	}
+	slope, sigma := float32(grazing/in.Fx), float32(3*f.Info.Sigma)
+	x, y, z := vec32(pose.X()), vec32(pose.Y()), vec32(pose.Z())
+	o := vec32(r3.Sub(pose.P, p.lat.origin))
+	u.col = u.col[:0]
+	for c := range in.W {
+		k := float32((float64(c) - in.Cx) / in.Fx)
+		u.col = append(u.col, [3]float32{k * x[0], k * x[1], k * x[2]})
+	}
+	for v := 1; v < in.H-1; v++ {
+		k := float32((float64(v) - in.Cy) / in.Fy)
+		row := [3]float32{k*y[0] + z[0], k*y[1] + z[1], k*y[2] + z[2]}
+		d := f.Depth[v*in.W : (v+1)*in.W]
+		up, down := f.Depth[(v-1)*in.W:v*in.W], f.Depth[(v+1)*in.W:(v+2)*in.W]
+		var rgb []byte
+		if f.RGB != nil {
+			rgb = f.RGB[3*v*in.W : 3*(v+1)*in.W]
+		}
+		for c := 1; c < len(d)-1; c++ {
+			t := d[c]
+			if !(t >= near && t <= far) {
+				continue
+			}
+			tol := t*slope + sigma*t*t
+			if apart(t, d[c-1], tol) && apart(t, d[c+1], tol) || apart(t, up[c], tol) && apart(t, down[c], tol) {
+				continue
+			}
+			q := &u.col[c]
+			px, py, pz := o[0]+t*(row[0]+q[0]), o[1]+t*(row[1]+q[1]), o[2]+t*(row[2]+q[2])
+			if rgb != nil {
+				p.add(px, py, pz, rgb[3*c], rgb[3*c+1], rgb[3*c+2], 1)
+			} else {
+				p.add(px, py, pz, 150, 150, 150, 1)
+			}
+		}
+	}
+	p.flush()
+}
+
+// apart reports that two depths differ by more than tol, or that the other one is no reading.
+func apart(a, b, tol float32) bool { return !(b > 0 && a-b <= tol && b-a <= tol) }
+
+func vec32(v r3.Vec) [3]float32 { return [3]float32{float32(v.X), float32(v.Y), float32(v.Z)} }

@@ -1,4 +1,0 @@
-package perception
-
-// grid is the occupancy index behind Clearance.
-type grid struct{}
