@@ -77,6 +77,7 @@ type Snapshot struct {
 	Face       Face
 	Scene      *perception.Scene
 	State      robot.State
+	HasReal    bool // false: no complete robot state yet, Real and Target mean nothing
 	Real       Gripper
 	Aperture   float64 // measured, metres
 	Target     Gripper
@@ -93,10 +94,22 @@ type Snapshot struct {
 	Now        time.Time
 }
 
+// OnAxes is a pose of the odometry frame on the robot axes: those of the current real base.
+func (sn *Snapshot) OnAxes(p geom.Pose) geom.Pose { return sn.State.Base.Pose().Inv().Mul(p) }
+
+// PointOnAxes is a point of the odometry frame on the robot axes.
+func (sn *Snapshot) PointOnAxes(p r3.Vec) r3.Vec { return sn.State.Base.Pose().Inv().Point(p) }
+
+// Offset is the vector from the real gripper's closure point to p (odometry frame), on the robot axes.
+func (sn *Snapshot) Offset(p r3.Vec) r3.Vec {
+	return sn.State.Base.Pose().Inv().Dir(r3.Sub(p, sn.Real.Pose.P))
+}
+
 // Report is what an execute came to.
 type Report struct {
 	ID                        uint64
 	Mode                      Mode
+	Kind                      robot.Kind // what was asked to move
 	Outcome                   robot.Outcome
 	Ordered                   Gripper  // odometry frame
 	Realized                  Gripper  // odometry frame
@@ -105,6 +118,9 @@ type Report struct {
 	Message                   string   // when cut short or task success, else empty
 	Success                   bool     // the task's predicate held at rest
 }
+
+// OnAxes is a pose of the odometry frame on the robot axes after the execution.
+func (r *Report) OnAxes(p geom.Pose) geom.Pose { return r.Base.Pose().Inv().Mul(p) }
 
 // Mover is the guarded robot.
 type Mover interface {
@@ -116,7 +132,8 @@ type Mover interface {
 // Checker is the guard's judgement of a plan without its arm switch.
 type Checker interface {
 	// Check judges geometry: box, joints, speed, clearance of the sweep in sc. nil means it may move;
-	// warnings are contacts of fingers and held object.
+	// warnings are contacts of fingers and held object. hit is what comes nearest to the parts that must keep
+	// clear, also when that is far enough: stage tells sensor noise from a moved scene by how its distance changed.
 	Check(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *safety.Refused)
 	// Ready says whether motion is allowed at all now: armed, not latched, not moving, fresh state.
 	Ready() *safety.Refused

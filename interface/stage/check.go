@@ -1,0 +1,176 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/robot"
+	"viad/perception"
+	"viad/safety"
+)
+
+// verdict is a Check with what it was made from. Its Refused is of the geometry alone: reach, box, joints and
+// clearance, and not whether the robot is armed.
+type verdict struct {
+	check Check
+	scene uint64
+	from  live
+	notes []string       // those of the plan, before the scene's
+	near  perception.Hit // what is nearest to the way, also when it is clear
+}
+
+// waypoint is what would be executed now; KindNone when nothing would.
+func (s *Stage) waypoint(w staged, l live) robot.Waypoint {
+	t := s.target(w, l)
+	wp := robot.Waypoint{Tool: t.Pose, Base: l.state.Base, Jaw: robot.JawTarget{Open: t.Open}}
+	switch {
+	case s.o.Face == Face3D && w.set:
+		moves := t.Pose.Dist(l.real.Pose) > s.o.SameDist || t.Pose.Angle(l.real.Pose) > s.o.SameTurn
+		switch jaws := t.Open != l.real.Open; {
+		case moves && jaws:
+			wp.Kind = robot.KindPoseJaw
+		case moves:
+			wp.Kind = robot.KindPose
+		case jaws:
+			wp.Kind = robot.KindJaw
+		}
+	case w.mode == ModePose:
+		wp.Kind = robot.KindPose
+	case w.mode == ModeNav:
+		wp.Kind = robot.KindBase
+		wp.Base = l.state.Base.Mul(w.delta)
+	case w.mode == ModeGripper:
+		wp.Kind = robot.KindJaw
+	}
+	return wp
+}
+
+// judge plans w from l and checks the plan in sc. It never refuses: that is for execute.
+func (s *Stage) judge(w staged, l live, sc *perception.Scene) verdict {
+	wp := s.waypoint(w, l)
+	v := verdict{from: l}
+	if sc != nil {
+		v.scene = sc.Seq
+	}
+	c := &v.check
+	if wp.Kind == robot.KindNone {
+		c.Reach = "The target is on the real gripper: nothing staged."
+		return v
+	}
+	c.Staged = true
+	if wp.Kind == robot.KindPoseJaw {
+		v.notes = append(v.notes, "jaw and pose together: pose first, then jaw; a waypoint of its own for the jaw is more reliable")
+	}
+	c.Notes = v.notes
+	plan, err := s.o.Planner.Plan(l.state, wp)
+	if err != nil {
+		unreachable(c, err)
+		return v
+	}
+	c.Reachable, c.Plan = true, &plan
+	c.Duration = plan.Traj.Duration() + s.jawTime(wp, l)
+	c.Reach = s.reachText(&plan)
+	if c.Duration > s.o.Caps.Motion {
+		v.notes = append(v.notes, fmt.Sprintf("the motion takes %.1f s and will be stopped at %.0f s, before it arrives: stage a nearer target", c.Duration.Seconds(), s.o.Caps.Motion.Seconds()))
+	}
+	s.inScene(&v, sc)
+	return v
+}
+
+// inScene (re)judges v's plan in sc.
+func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
+	c := &v.check
+	c.Notes = v.notes
+	if sc == nil {
+		c.Way = "The way cannot be judged: there is no picture of the scene yet."
+		c.Refused = refuse(RuleNoScene, "nothing received", "one fused scene", "Wait for the cameras and look again.")
+		return
+	}
+	v.scene = sc.Seq
+	warnings, hit, refused := s.o.Checker.Check(*c.Plan, sc)
+	v.near = hit
+	c.Notes = slices.Concat(v.notes, warnings)
+	c.Clear, c.Refused = refused == nil, refused
+	c.Hit, c.HasHit = r3.Vec{}, false
+	switch {
+	case refused != nil && hit.Found:
+		c.Hit, c.HasHit = hit.Point, true
+		c.Way = "The way is not clear: " + refusedText(refused) + "; the nearest thing seen is at " + s.place3(hit.Point, v.from) + "."
+	case refused != nil:
+		c.Way = "The way is refused: " + refusedText(refused) + "."
+	case hit.Found:
+		c.Way = fmt.Sprintf("The way is clear by %.3f m; the nearest thing seen is at %s.", hit.Dist, s.place3(hit.Point, v.from))
+	default:
+		c.Way = "The way is clear: nothing seen near it."
+	}
+}
+
+// refusedText is a refusal without its advice.
+func refusedText(r *safety.Refused) string {
+	return (&safety.Refused{Rule: r.Rule, Value: r.Value, Limit: r.Limit}).Error()
+}
+
+// place3 is a point on the axes that the face speaks in.
+func (s *Stage) place3(p r3.Vec, l live) string {
+	return vecText(l.state.Base.Pose().Inv().Point(p))
+}
+
+func (s *Stage) jawTime(wp robot.Waypoint, l live) time.Duration {
+	j := s.model.Jaw
+	if (wp.Kind != robot.KindJaw && wp.Kind != robot.KindPoseJaw) || !(j.Speed > 0) {
+		return 0
+	}
+	to := j.Min
+	if wp.Jaw.Open {
+		to = j.Max
+	}
+	return time.Duration(math.Abs(to-l.state.Jaw.Aperture) / j.Speed * float64(time.Second))
+}
+
+func unreachable(c *Check, err error) {
+	c.Way = "The way is not judged: there is no plan."
+	var u *robot.Unreachable
+	if !errors.As(err, &u) {
+		c.Reach = "No plan: " + err.Error() + "."
+		c.Refused = refuse(RuleUnreachable, err.Error(), "a plan", "Change the target, or reset it.")
+		return
+	}
+	c.Near = u
+	why := u.Why
+	if why == "" {
+		why = fmt.Sprintf("the nearest pose found is %.3f m and %s short", u.Gap, degrees.of(u.Turn))
+		if u.Joint != "" {
+			why = fmt.Sprintf("%s would have to go %s past its limit", u.Joint, amount(u.By, u.Unit != "rad"))
+		}
+	}
+	c.Reach = "Not reachable: " + why + "."
+	c.Refused = refuse(RuleUnreachable, why, "", "Change the target; the check of each edit says what is still missing.")
+}
+
+func amount(v float64, prismatic bool) string {
+	if prismatic {
+		return fmt.Sprintf("%.3f m", v)
+	}
+	return fmt.Sprintf("%.1f deg", v*180/math.Pi)
+}
+
+// reachText names the joint that comes nearest to a limit, in proportion to its range.
+func (s *Stage) reachText(p *robot.Plan) string {
+	best, text := math.Inf(1), ""
+	for _, m := range p.Margins {
+		for _, j := range s.model.Joints {
+			if j.Name != m.Joint || !(j.Max > j.Min) {
+				continue
+			}
+			if rel := m.Value / (j.Max - j.Min); rel < best {
+				best, text = rel, fmt.Sprintf("; %s comes nearest to its limit, %s away", m.Joint, amount(m.Value, j.Prismatic))
+			}
+		}
+	}
+	return "Reachable" + text + "."
+}
