@@ -7,13 +7,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"viad/interface/operator"
 )
+
+// socketName is the operator socket inside the state folder.
+const socketName = operator.SocketName
 
 const degree = math.Pi / 180
 
 // check is every rule of the file beyond its shape; the first that is broken is the error.
 func (c *Config) check() error {
-	for _, rule := range []func() error{c.checkRobot, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkLimits, c.checkCaps} {
+	for _, rule := range []func() error{c.checkRobot, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkCaps} {
 		if err := rule(); err != nil {
 			return err
 		}

@@ -1,3 +1,5 @@
+// Package launch is the composition room: the typed launch file, and all wiring of the rooms. Nothing else
+// joins them, and nothing else knows a path, a port or a key of the file.
 package launch
 
 import (
@@ -21,7 +23,6 @@ type Config struct {
 	Face       string     `yaml:"face"`
 	Listen     Listen     `yaml:"listen"`
 	Tokens     Tokens     `yaml:"tokens"`
-	Limits     Limits     `yaml:"limits"`
 	Caps       Caps       `yaml:"caps"`
 	Perception Perception `yaml:"perception"`
 	Preview    Preview    `yaml:"preview"`
@@ -109,7 +110,6 @@ func Default() Config {
 		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator"},
 		Listen:     Listen{Address: "127.0.0.1:8787", MaxBody: 1 << 20},
 		Tokens:     Tokens{Generate: true},
-		Limits:     defaultLimits(),
 		Caps:       defaultCaps(),
 		Perception: Perception{Rate: 5, Voxel: 0.004},
 		Preview:    Preview{Age: Duration(600e9), Moved: 0.005, Turn: Angle(0.5 * degree)},

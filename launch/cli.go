@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes, for systemd units and scripts.
+const (
+	ExitOK     = 0
+	ExitFailed = 1 // it ran, and something went wrong
+	ExitUsage  = 2 // the command line or the launch file is wrong: starting again will not help
+	ExitStart  = 3 // it could not start: a port in use, a missing library, a full disk
+)
+
+// commands is the command line.
+type commands struct {
+	Run     runCommand     `cmd:"" help:"Run the daemon of a launch file: agents over HTTP, people on the page."`
+	Stdio   stdioCommand   `cmd:"" help:"Serve the tools of a launch file on stdin and stdout, for a client that starts its own server."`
+	Check   checkCommand   `cmd:"" help:"Read and check a launch file, and start nothing."`
+	Token   tokenCommand   `cmd:"" help:"Make a token and the line that goes into the launch file."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+type fileArgument struct {
+	File string `arg:"" help:"The launch file, for example launch/twin-franka.yaml."`
+}
+
+type (
+	runCommand   struct{ fileArgument }
+	stdioCommand struct{ fileArgument }
+	checkCommand struct{ fileArgument }
+	tokenCommand struct {
+		Name string `arg:"" optional:"" default:"alice" help:"Who the token is for."`
+		Role string `arg:"" optional:"" default:"driver" enum:"watcher,driver,operator" help:"watcher, driver or operator."`
+	}
+	versionCommand struct{}
+)
+
+// streams are the process's own.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError ends with ExitUsage.
+type usageError struct{ error }
+
+// startError ends with ExitStart.
+type startError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+func (e startError) Unwrap() error { return e.error }
+
+// Main runs the command line and returns the exit code. SIGTERM and SIGINT stop the robot and then the
+// daemon; a second one ends the process at once.
+func Main(args []string, in io.Reader, out, complaints io.Writer) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer cancel()
+	unhook := context.AfterFunc(ctx, cancel) // from now on a second signal has its usual effect
+	defer unhook()
+	return run(ctx, args, streams{in, out, complaints})
+}
+
+func run(ctx context.Context, args []string, io streams) int {
+	var c commands
+	exit := -1
+	parser, err := kong.New(&c, kong.Name("viad"), kong.Writers(io.out, io.err), kong.Exit(func(code int) { exit = code }),
+		kong.Description("viad lets an AI agent drive a robot: it shows what the robot sees with a virtual gripper in it, and moves the robot to where the agent has put that."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
+	if err != nil {
+		fmt.Fprintln(io.err, "viad:", err)
+		return ExitFailed
+	}
+	k, err := parser.Parse(args)
+	if exit >= 0 { // --help has been answered
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(io.err, "viad:", err)
+		return ExitUsage
+	}
+	err = k.Run()
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, new(usageError)):
+		fmt.Fprintln(io.err, "viad:", err)
+		return ExitUsage
+	case errors.As(err, new(startError)):
+		fmt.Fprintln(io.err, "viad: cannot start:", err)
+		return ExitStart
+	}
+	fmt.Fprintln(io.err, "viad:", err)
+	return ExitFailed
+}
+
+// Run checks the file and says what it would start.
+func (c *checkCommand) Run(io streams) error {
+	cfg, err := Read(c.File)
+	if err != nil {
+		return usageError{err}
+	}
+	fmt.Fprintf(io.out, "%s: fine: %s, %s face, agents at %s\n", c.File, cfg.robotName(), cfg.Face, cfg.mcpURL(cfg.Listen.Address))
+	return nil
+}
+
+// Run prints a token once, and its hash.
+func (c *tokenCommand) Run(io streams) error {
+	token, hash, err := NewToken()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(io.out, "token (give it to %s; it is printed only once):\n  %s\nline for the launch file:\n  tokens:\n    - {name: %s, role: %s, hash: %q}\n",
+		c.Name, token, c.Name, c.Role, hash)
+	return nil
+}
+
+// Run prints the version.
+func (versionCommand) Run(io streams) error {
+	fmt.Fprintln(io.out, "viad", Version())
+	return nil
+}
+
+// Version is the module's version, or the commit it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return "development"
+}
+
+// logger is the daemon's own log as the file asks for it.
+func (c *Config) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		level = slog.LevelInfo // check has refused anything else
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
