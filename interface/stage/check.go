@@ -59,7 +59,6 @@ func (s *Stage) judge(w staged, l live, sc *perception.Scene) verdict {
 	}
 	c := &v.check
 	if wp.Kind == robot.KindNone {
-		c.Reach = "The target is on the real gripper: nothing staged."
 		return v
 	}
 	c.Staged = true

@@ -170,7 +170,8 @@ func (s *Stage) fresh(ctx context.Context, must bool) (*perception.Scene, error)
 	if sc := s.o.Scenes.Scene(); sc != nil && !must && now.Sub(sc.At) < s.o.SceneAge {
 		return sc, nil
 	}
-	ctx, cancel := robot.WithTimeout(ctx, s.o.Clock, s.o.SceneWait)
+	// Wall time on purpose: a picture costs computing time, of which a twin's physics clock knows nothing.
+	ctx, cancel := context.WithTimeout(ctx, s.o.SceneWait)
 	defer cancel()
 	sc, err := s.o.Scenes.Refresh(ctx, now)
 	if err != nil {

@@ -42,7 +42,7 @@ type Options struct {
 	MovedTurn    float64       // 0.5 deg
 	SceneNoise   float64       // 10 mm: a clearance that changed by less is noise
 	SceneAge     time.Duration // 500 ms: Refresh waits for a newer scene only past this age
-	SceneWait    time.Duration // 5 s: longest wait for a scene around an execute
+	SceneWait    time.Duration // 20 s of wall time: longest wait for a scene around an execute
 	SameDist     float64       // 3 mm: a target this near the real gripper asks for no motion
 	SameTurn     float64       // 1 deg
 	OnClientGone ClientGone
@@ -58,7 +58,7 @@ func (o *Options) fill() {
 	or(&o.MovedTurn, geom.Rad(0.5))
 	or(&o.SceneNoise, 0.010)
 	or(&o.SceneAge, 500*time.Millisecond)
-	or(&o.SceneWait, 5*time.Second)
+	or(&o.SceneWait, 20*time.Second)
 	or(&o.SameDist, 0.003)
 	or(&o.SameTurn, geom.Rad(1))
 	if o.Log == nil {
@@ -174,10 +174,11 @@ func (s *Stage) snapshot(l live, sc *perception.Scene, ready *safety.Refused) *S
 		Check: s.verdict.check, Orbit: s.orbit, Moving: s.activity == moving,
 		Last: s.last, LastShown: s.delivered, Episode: s.episode, Finished: s.finished, Now: s.o.Clock.Now(),
 	}
+	if !sn.Check.Staged {
+		sn.Check = Check{Reach: "The target is on the real gripper: nothing staged.", Refused: s.nothing()}
+	}
 	if r := s.busy(); r != nil {
 		sn.Check.Refused = r
-	} else if !sn.Check.Staged {
-		sn.Check.Refused = s.nothing()
 	} else if sn.Check.Refused == nil {
 		sn.Check.Refused = ready
 	}
