@@ -121,8 +121,8 @@ type visit struct {
 	at    int32
 }
 
-// nearest finds the point nearest to c's axis that is closer than reach metres to the axis.
-func (ix *index) nearest(c geom.Capsule, reach float64) (point int, dist float64, ok bool) {
+// nearest finds the point nearest to c's axis that is closer than reach metres to the axis and not below floor.
+func (ix *index) nearest(c geom.Capsule, reach, floor float64) (point int, dist float64, ok bool) {
 	if ix == nil || len(ix.levels) == 0 || !(reach > 0) {
 		return 0, 0, false
 	}
@@ -137,23 +137,23 @@ func (ix *index) nearest(c geom.Capsule, reach float64) (point int, dist float64
 			continue
 		}
 		if v.level == 0 {
-			if i, d := ix.leaf(&s, int(v.at), reach); d < reach {
+			if i, d := ix.leaf(&s, int(v.at), reach, floor); d < reach {
 				point, reach, ok = i, d, true
 			}
 			continue
 		}
-		n = ix.open(&s, v, reach, &stack, n)
+		n = ix.open(&s, v, reach, floor, &stack, n)
 	}
 	return point, reach, ok
 }
 
 // leaf is the nearest point of one leaf, and its distance; reach when none is nearer.
-func (ix *index) leaf(s *segment, at int, reach float64) (point int, dist float64) {
+func (ix *index) leaf(s *segment, at int, reach, floor float64) (point int, dist float64) {
 	best := reach * reach
 	point = -1
 	pts := ix.pts[at*fan*3 : min(len(ix.pts), (at+1)*fan*3)]
 	for j := 0; j+2 < len(pts); j += 3 {
-		if d := s.dist2(float64(pts[j]), float64(pts[j+1]), float64(pts[j+2])); d < best {
+		if d := s.dist2(float64(pts[j]), float64(pts[j+1]), float64(pts[j+2])); d < best && float64(pts[j+2]) >= floor {
 			best, point = d, at*fan+j/3
 		}
 	}
@@ -164,12 +164,12 @@ func (ix *index) leaf(s *segment, at int, reach float64) (point int, dist float6
 }
 
 // open puts v's children on the stack, nearest on top, and returns the new height.
-func (ix *index) open(s *segment, v visit, reach float64, stack *[fan * 12]visit, n int) int {
+func (ix *index) open(s *segment, v visit, reach, floor float64, stack *[fan * 12]visit, n int) int {
 	low := ix.levels[v.level-1]
 	from := n
 	for i := int(v.at) * fan; i < min(len(low), (int(v.at)+1)*fan); i++ {
 		b := s.bound(&low[i])
-		if b >= reach {
+		if b >= reach || float64(low[i].hi[2]) < floor {
 			continue
 		}
 		k := n
@@ -189,10 +189,16 @@ func (ix *index) open(s *segment, v visit, reach float64, stack *[fan * 12]visit
 // never counts. What no sensor has seen counts as empty. Points are averages over at least 4 mm, so Dist may be
 // off by about 2 mm beside the sensor's own noise.
 func (s *Scene) Clearance(c geom.Capsule, within float64) Hit {
+	return s.ClearanceAbove(c, within, math.Inf(-1))
+}
+
+// ClearanceAbove is Clearance among the obstacles that are not below z = floor in the odometry frame. It is for
+// the base of a mobile robot, which stands on the floor.
+func (s *Scene) ClearanceAbove(c geom.Capsule, within, floor float64) Hit {
 	if s == nil {
 		return Hit{}
 	}
-	i, d, ok := s.index.nearest(c, within+c.R)
+	i, d, ok := s.index.nearest(c, within+c.R, floor)
 	if !ok {
 		return Hit{}
 	}

@@ -1,0 +1,95 @@
+package safety
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Status is the guard's own state.
+type Status struct {
+	Armed   bool
+	ArmedBy string    // who armed it; empty when disarmed
+	Latched string    // why motion is latched off; empty when it is not
+	Since   time.Time // of the latch
+	Moving  bool      // a motion is being checked or is under way
+	Unknown bool      // the last motion's outcome is unknown and no newer state has come
+	Refused *Refused  // what a motion would be told now; nil: it may go
+}
+
+// Status is a copy; it never blocks.
+func (g *Guard) Status() Status {
+	s := g.inner.State()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Status{
+		Armed: g.armed, ArmedBy: g.armedBy, Latched: g.latch, Since: g.latchAt, Moving: g.motion != nil,
+		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s).refused(),
+	}
+}
+
+// Latched reports why motion is latched off; empty when it is not.
+func (g *Guard) Latched() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.latch
+}
+
+// Arm allows motion. Only an operator's hand may lead here, never a tool. A latch must be cleared first.
+func (g *Guard) Arm(operator string) error {
+	g.mu.Lock()
+	latch := g.latch
+	if latch == "" {
+		g.armed, g.armedBy = true, operator
+	}
+	g.mu.Unlock()
+	if latch != "" {
+		f := found(RuleLatch, latch, "", "look at the robot, then clear the latch")
+		g.log.Warn("arming refused", slog.String("operator", operator), slog.String("latch", latch))
+		return f.Refused
+	}
+	g.log.Warn("armed", slog.String("operator", operator))
+	return nil
+}
+
+// Disarm allows no further motion, and stops the one under way.
+func (g *Guard) Disarm(ctx context.Context, who string) error {
+	g.mu.Lock()
+	g.armed, g.armedBy = false, ""
+	moving := g.motion != nil
+	g.mu.Unlock()
+	g.log.Warn("disarmed", slog.String("who", who), slog.Bool("moving", moving))
+	if !moving {
+		return nil
+	}
+	return g.Stop(ctx)
+}
+
+// EStop latches first, then stops. Nothing moves until an operator has cleared the latch and armed again.
+func (g *Guard) EStop(ctx context.Context, why string) error {
+	g.setLatch("e-stop: " + why)
+	return g.Stop(ctx)
+}
+
+// setLatch keeps the first reason.
+func (g *Guard) setLatch(why string) {
+	g.mu.Lock()
+	first := g.latch == ""
+	if first {
+		g.latch, g.latchAt = why, g.clock.Now()
+	}
+	g.armed, g.armedBy = false, ""
+	g.mu.Unlock()
+	if first {
+		g.log.Error("latched", slog.String("why", why))
+	}
+}
+
+// ClearLatch is an operator's word that the robot was looked at. It does not arm.
+func (g *Guard) ClearLatch(operator string) {
+	g.mu.Lock()
+	why := g.latch
+	g.latch = ""
+	g.mu.Unlock()
+	g.log.Warn("latch cleared", slog.String("operator", operator), slog.String("why", why))
+}

@@ -1,0 +1,274 @@
+package safety
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/geom"
+	"viad/drivers/robot"
+	"viad/perception"
+)
+
+// The rules of the guard, as Refused names them.
+const (
+	RulePlan      = "malformed plan"
+	RuleState     = "robot state"
+	RuleScene     = "scene"
+	RuleJoint     = "joint limit"
+	RuleBox       = "workspace box"
+	RuleKeepIn    = "keep-in area"
+	RuleSpeed     = "speed limit"
+	RuleClearance = "clearance"
+	RuleMoved     = "robot moved since the plan"
+	RuleCap       = "motion cap"
+	RuleBusy      = "one motion at a time"
+	RuleArmed     = "not armed"
+	RuleLatch     = "latched"
+	RuleStopping  = "stop"
+	RuleMode      = "robot mode"
+	RuleSeat      = "seat"
+)
+
+// finding is a refusal with the numbers that decided it, for the log.
+type finding struct {
+	*Refused
+	attrs []slog.Attr
+}
+
+func found(rule, value, limit, next string, attrs ...slog.Attr) *finding {
+	return &finding{&Refused{Rule: rule, Value: value, Limit: limit, Next: next}, attrs}
+}
+
+func (f *finding) refused() *Refused {
+	if f == nil {
+		return nil
+	}
+	return f.Refused
+}
+
+// Slack of the path rules: what the arithmetic of planner and sampling may differ by.
+const (
+	jointSlack  = 1e-6  // radians or metres
+	placeSlack  = 5e-4  // metres, box and polygon
+	speedSlack  = 1.05  // of speeds
+	accSlack    = 1.25  // of accelerations, which a cubic between knots overshoots
+	sampleGap   = 0.025 // metres a capsule may move between two samples of a sweep
+	sampleError = 5e-3  // radians or metres between a sample and the trajectory at its time
+)
+
+// Check judges the geometry of a plan in a scene: shape, joint limits with margin, speeds, the box and the
+// keep-in polygon along the whole path, and the clearance of the whole sweep. refused is nil when the plan may
+// move. warnings are contacts of fingers and of what they hold. hit is what is nearest to the parts that must
+// keep clear, within 10 cm of them; with a clearance refusal it is what is in the way.
+//
+// A robot that stands where a rule does not want it may always leave: past a joint's margin, outside the box or
+// the polygon, only going further out is refused. Likewise a part that is nearer to something than its margin
+// when the plan begins may stay or move away; it is refused when along the path its distance falls more than
+// 2 mm below the largest that it has had since the beginning.
+func (g *Guard) Check(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
+	warnings, hit, f := g.check(&p, p.From, sc, 0)
+	return warnings, hit, f.refused()
+}
+
+// Recheck is Check with the margins that Go uses: smaller by the scene's noise, so that a way that was shown
+// clear is not refused for noise alone.
+func (g *Guard) Recheck(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
+	warnings, hit, f := g.check(&p, p.From, sc, g.lim.SceneNoise)
+	return warnings, hit, f.refused()
+}
+
+func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noise float64) ([]string, perception.Hit, *finding) {
+	if p.Waypoint.Kind == robot.KindJaw && len(p.Traj.Points) == 0 {
+		return nil, perception.Hit{}, nil // fingers alone move, and they may touch
+	}
+	f := g.checkShape(p, from)
+	if f == nil {
+		f = g.checkJoints(&p.Traj)
+	}
+	if f == nil {
+		f = g.checkPlaces(p.Sweep)
+	}
+	if f == nil {
+		f = g.checkSpeeds(p)
+	}
+	if f != nil {
+		return nil, perception.Hit{}, f
+	}
+	return g.checkClearance(p, sc, noise)
+}
+
+// checkShape refuses what cannot be judged: a malformed trajectory, or a sweep that is not its trajectory's.
+func (g *Guard) checkShape(p *robot.Plan, from robot.State) *finding {
+	const next = "stage the target again"
+	bad := func(format string, args ...any) *finding {
+		return found(RulePlan, fmt.Sprintf(format, args...), "", next)
+	}
+	if err := p.Traj.Check(g.model, from); err != nil {
+		return bad("%v", err)
+	}
+	n := len(p.Sweep)
+	if n < 2 || p.Sweep[0].T != 0 || p.Sweep[n-1].T < p.Traj.Duration() {
+		return bad("the swept volume does not cover the whole motion")
+	}
+	for i := range p.Sweep {
+		s := &p.Sweep[i]
+		at := p.Traj.At(s.T)
+		if len(s.Q) != len(at.Q) || len(s.Capsules) == 0 || len(s.Capsules) != len(p.Sweep[0].Capsules) || !s.Tool.Finite() {
+			return bad("sample %d of the swept volume is incomplete", i)
+		}
+		d := math.Max(at.Base.Inv().Mul(s.Base).Norm(), math.Abs(at.Base.Yaw-s.Base.Yaw))
+		for k := range s.Q {
+			d = math.Max(d, math.Abs(at.Q[k]-s.Q[k]))
+		}
+		if !(d <= sampleError) {
+			return bad("sample %d of the swept volume is %.4f from the trajectory, allowed %.4f", i, d, sampleError)
+		}
+		if i == 0 {
+			continue
+		}
+		for k := range s.Capsules {
+			a, b := &p.Sweep[i-1].Capsules[k], &s.Capsules[k]
+			if a.Link != b.Link || !(math.Max(r3.Norm(r3.Sub(a.A, b.A)), r3.Norm(r3.Sub(a.B, b.B))) <= sampleGap) {
+				return bad("the swept volume jumps at sample %d (%s)", i, b.Link)
+			}
+		}
+	}
+	return nil
+}
+
+// checkJoints keeps the margin to every joint limit along the path; from beyond it the way leads only back.
+func (g *Guard) checkJoints(t *robot.Trajectory) *finding {
+	for k, j := range g.model.Joints {
+		m, unit := g.lim.JointMargin, "rad"
+		if j.Prismatic {
+			m, unit = g.lim.SlideMargin, "m"
+		}
+		past := func(q float64) float64 { return max(j.Min+m-q, q-(j.Max-m), 0) }
+		least := past(t.Points[0].Q[k])
+		for i := range t.Points {
+			q := t.Points[i].Q[k]
+			d := past(q)
+			if !(d <= least+jointSlack) {
+				return found(RuleJoint, fmt.Sprintf("%s at %.4f %s", j.Name, q, unit),
+					fmt.Sprintf("%.4f to %.4f %s with a margin of %.3f", j.Min, j.Max, unit, m),
+					fmt.Sprintf("choose a target that needs %.4f %s less of this joint", d, unit),
+					slog.String("joint", j.Name), slog.Float64("position", q), slog.Float64("min", j.Min), slog.Float64("max", j.Max), slog.Float64("margin", m))
+			}
+			least = min(least, d)
+		}
+	}
+	return nil
+}
+
+// checkPlaces keeps the closure point in its box and the base in its polygon along the path.
+func (g *Guard) checkPlaces(sweep []robot.Swept) *finding {
+	boxed, kept := math.Inf(1), math.Inf(1)
+	for i := range sweep {
+		s := &sweep[i]
+		if b := g.lim.ToolBox; b != nil {
+			at := s.Base.Pose().Inv().Point(s.Tool.P)
+			out, axis := b.outside(at)
+			if !(out <= boxed+placeSlack) {
+				return g.outOfBox(b, at, axis, out)
+			}
+			boxed = min(boxed, out)
+		}
+		out := polygonOutside(g.lim.KeepIn, s.Base.X, s.Base.Y)
+		if i > 0 && !(out <= kept+placeSlack) {
+			return found(RuleKeepIn, fmt.Sprintf("base at x %.3f, y %.3f m, %.3f m outside", s.Base.X, s.Base.Y, out), "the operator's polygon",
+				"choose a target nearer to where the robot is", slog.Float64("x", s.Base.X), slog.Float64("y", s.Base.Y), slog.Float64("outside", out))
+		}
+		kept = min(kept, out)
+	}
+	return nil
+}
+
+func (g *Guard) outOfBox(b *Box, at r3.Vec, axis int, out float64) *finding {
+	x, s, name := arr(at)[axis], b.span(axis), string('x'+rune(axis))
+	return found(RuleBox, fmt.Sprintf("gripper at %s %.3f m", name, x), fmt.Sprintf("%s %.3f to %.3f m in the base frame", name, s[0], s[1]),
+		fmt.Sprintf("move the target at least %.3f m back along %s", out, name),
+		slog.String("axis", name), slog.Float64("at", x), slog.Float64("min", s[0]), slog.Float64("max", s[1]))
+}
+
+func arr(v r3.Vec) [3]float64 { return [3]float64{v.X, v.Y, v.Z} }
+
+// checkSpeeds refuses joint, base and tool speeds beyond the operator's share.
+func (g *Guard) checkSpeeds(p *robot.Plan) *finding {
+	pts := p.Traj.Points
+	for i := 1; i < len(pts); i++ {
+		a, b := &pts[i-1], &pts[i]
+		h := (b.T - a.T).Seconds()
+		for k, j := range g.model.Joints {
+			v, acc := fastest(a.Q[k], a.QD[k], b.Q[k], b.QD[k], h)
+			if lim := j.Vel * g.lim.SpeedScale; !(v <= lim*speedSlack) {
+				return tooFast(j.Name, v, lim, "per second")
+			}
+			if !(acc <= j.Acc*accSlack) {
+				return tooFast(j.Name+" acceleration", acc, j.Acc, "per second squared")
+			}
+		}
+		vx, _ := fastest(a.Base.X, a.BaseV.X, b.Base.X, b.BaseV.X, h)
+		vy, _ := fastest(a.Base.Y, a.BaseV.Y, b.Base.Y, b.BaseV.Y, h)
+		w, _ := fastest(a.Base.Yaw, a.BaseV.Yaw, b.Base.Yaw, b.BaseV.Yaw, h)
+		if v := math.Hypot(vx, vy); !(v <= g.lim.BaseSpeed*speedSlack) {
+			return tooFast("base", v, g.lim.BaseSpeed, "m/s")
+		}
+		if !(w <= g.lim.BaseTurn*speedSlack) {
+			return tooFast("base", w, g.lim.BaseTurn, "rad/s")
+		}
+	}
+	return g.checkToolSpeed(p.Sweep)
+}
+
+func (g *Guard) checkToolSpeed(sweep []robot.Swept) *finding {
+	for i := 1; i < len(sweep); i++ {
+		a, b := &sweep[i-1], &sweep[i]
+		h := (b.T - a.T).Seconds()
+		if !(h > 0) {
+			return found(RulePlan, fmt.Sprintf("sample %d of the swept volume is not after the one before", i), "", "stage the target again")
+		}
+		if v := a.Tool.Dist(b.Tool) / h; !(v <= g.lim.ToolSpeed*speedSlack) {
+			return tooFast("gripper", v, g.lim.ToolSpeed, "m/s")
+		}
+		if w := a.Tool.Angle(b.Tool) / h; !(w <= g.lim.ToolTurn*speedSlack) {
+			return tooFast("gripper", w, g.lim.ToolTurn, "rad/s")
+		}
+	}
+	return nil
+}
+
+func tooFast(what string, got, limit float64, unit string) *finding {
+	return found(RuleSpeed, fmt.Sprintf("%s at %.3f %s", what, got, unit), fmt.Sprintf("%.3f %s", limit, unit),
+		"this is the operator's to change: planner and guard have different speed limits",
+		slog.String("what", what), slog.Float64("speed", got), slog.Float64("limit", limit))
+}
+
+// fastest is the largest speed and acceleration on a cubic of h seconds between two knots. Acceleration is linear
+// in time, so it is largest at an end; speed is largest at an end or where acceleration is zero.
+func fastest(p0, v0, p1, v1, h float64) (speed, acc float64) {
+	m := 6 * (p1 - p0) / h
+	a0, a1 := (m-4*v0-2*v1)/h, (-m+2*v0+4*v1)/h
+	speed, acc = math.Max(math.Abs(v0), math.Abs(v1)), math.Max(math.Abs(a0), math.Abs(a1))
+	if s := a0 / (a0 - a1); s > 0 && s < 1 {
+		speed = math.Max(speed, math.Abs(v0+h*(a0*s+(a1-a0)*s*s/2)))
+	}
+	return speed, acc
+}
+
+// movedSince refuses a plan that does not start where the robot is now.
+func (g *Guard) movedSince(p *robot.Plan, now robot.State) *finding {
+	at := g.kin.Tool(now.Base, now.Q)
+	was := g.kin.Tool(p.From.Base, p.From.Q)
+	base := p.From.Base.Inv().Mul(now.Base)
+	d := math.Max(at.Dist(was), base.Norm())
+	a := math.Max(at.Angle(was), math.Abs(geom.WrapAngle(base.Yaw)))
+	if d <= g.lim.StartDist && a <= g.lim.StartTurn {
+		return nil
+	}
+	return found(RuleMoved, fmt.Sprintf("%.1f mm, %.2f degrees", 1e3*d, geom.Deg(a)),
+		fmt.Sprintf("%.1f mm, %.2f degrees", 1e3*g.lim.StartDist, geom.Deg(g.lim.StartTurn)), "look again, then execute",
+		slog.Float64("moved", d), slog.Float64("turned", a))
+}

@@ -1,0 +1,148 @@
+package safety
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"viad/drivers/robot"
+)
+
+// errStopped is the cause with which a stop ends a motion's context.
+var errStopped = errors.New("stopped")
+
+type ended struct {
+	out robot.Outcome
+	err error
+}
+
+// run hands p to the robot and watches that it comes back. The place for a motion stays taken until it does,
+// even when nobody waits any more.
+func (g *Guard) run(m *motion, p robot.Plan) (robot.Outcome, error) {
+	done := make(chan ended, 1)
+	go func() {
+		out, err := g.inner.Go(m.ctx, p)
+		g.settle(out, err)
+		g.end(m)
+		done <- ended{out, err}
+		m.cancel(nil)
+	}()
+	grace := p.Deadline.Sub(g.clock.Now()) + g.lim.StopTime
+	var why string
+	select {
+	case e := <-done:
+		return e.out, e.err
+	case <-m.ctx.Done():
+		if e, ok := g.await(done, g.lim.StopTime); ok {
+			return e.out, e.err
+		}
+		why = "the motion was cancelled and did not end"
+	case <-g.tick(m, grace):
+		why = "the motion did not end at its deadline"
+	}
+	return g.overrun(m, done, why)
+}
+
+// tick delivers once, d from now, unless the motion ends first.
+func (g *Guard) tick(m *motion, d time.Duration) <-chan time.Time {
+	t := g.clock.Ticker(max(d, time.Millisecond))
+	out := make(chan time.Time, 1)
+	go func() {
+		defer t.Stop()
+		select {
+		case now := <-t.C():
+			out <- now
+		case <-m.ctx.Done():
+		}
+	}()
+	return out
+}
+
+// await waits d for the motion's end.
+func (g *Guard) await(done <-chan ended, d time.Duration) (ended, bool) {
+	t := g.clock.Ticker(d)
+	defer t.Stop()
+	select {
+	case e := <-done:
+		return e, true
+	case <-t.C():
+		return ended{}, false
+	}
+}
+
+// overrun is for a robot that did not stop by itself: the guard stops it, and latches if that fails too.
+func (g *Guard) overrun(m *motion, done <-chan ended, why string) (robot.Outcome, error) {
+	g.log.Error("motion overran", slog.String("why", why), slog.Duration("since", g.clock.Now().Sub(m.since)))
+	m.cancel(errStopped)
+	err := g.halt(context.Background())
+	if e, ok := g.await(done, g.lim.StopTime); ok {
+		if err != nil {
+			e.out.Stop = robot.StopNotConfirmed
+		}
+		return e.out, e.err
+	}
+	g.setLatch(why + "; " + robot.StopNotConfirmed.String())
+	return robot.Outcome{Result: robot.ResultUnknown, Stop: robot.StopNotConfirmed, Why: why, After: g.inner.State(), Took: g.clock.Now().Sub(m.since)}, nil
+}
+
+// settle draws the consequences of how a motion ended.
+func (g *Guard) settle(out robot.Outcome, err error) {
+	now := g.clock.Now()
+	if err != nil {
+		g.log.Warn("motion failed", slog.Any("err", err))
+		g.setUnknown(now)
+		return
+	}
+	g.log.Info("motion ended", slog.String("result", out.Result.String()), slog.String("stop", out.Stop.String()),
+		slog.Duration("took", out.Took), slog.Duration("planned", out.Planned),
+		slog.Float64("short", out.Ordered.Dist(out.Realized)), slog.String("why", out.Why))
+	if out.Result == robot.ResultUnknown {
+		g.setUnknown(now)
+	}
+	if out.Stop != robot.StopConfirmed {
+		g.setLatch(out.Stop.String())
+	}
+}
+
+func (g *Guard) setUnknown(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unknown = now
+}
+
+// Stop ends any motion and returns nil when standstill was measured. It never waits behind a motion, works with
+// any state, goes on when ctx ends (whoever asked may be gone) and takes at most the operator's stop time. A stop
+// that is not confirmed latches.
+func (g *Guard) Stop(ctx context.Context) error {
+	g.mu.Lock()
+	m := g.motion
+	g.stopping++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		g.stopping--
+		g.mu.Unlock()
+	}()
+	if m != nil {
+		m.cancel(errStopped)
+	}
+	return g.halt(ctx)
+}
+
+// halt walks the robot's stop ladder within the stop time.
+func (g *Guard) halt(ctx context.Context) error {
+	begun := g.clock.Now()
+	ctx, cancel := robot.WithTimeout(context.WithoutCancel(ctx), g.clock, g.lim.StopTime)
+	defer cancel()
+	err := g.inner.Stop(ctx)
+	took := slog.Duration("took", g.clock.Now().Sub(begun))
+	if err != nil {
+		g.log.Error("stop not confirmed", took, slog.Any("err", err))
+		g.setLatch(robot.StopNotConfirmed.String())
+		return fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
+	}
+	g.log.Warn("stopped", took)
+	return nil
+}

@@ -1,0 +1,128 @@
+package safety
+
+import (
+	"fmt"
+	"log/slog"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/robot"
+	"viad/perception"
+)
+
+const (
+	lookDist    = 0.10  // metres: how far the nearest thing is looked for, for the text of a clear way
+	contactSlip = 0.002 // metres: how much nearer a part that began inside its margin may come
+)
+
+// near is what is known of one capsule of the robot along a path.
+type near struct {
+	largest float64 // largest distance so far, up to the margin
+	inside  bool    // began inside its margin and has not left it yet
+}
+
+// sweeper follows every capsule of the robot along one plan.
+type sweeper struct {
+	g      *Guard
+	sc     *perception.Scene
+	noise  float64
+	parts  []near
+	warned [robot.ClassHeld + 1]perception.Hit
+	link   [robot.ClassHeld + 1]string
+	best   perception.Hit
+}
+
+// checkClearance sweeps the whole robot, and what it holds, through the scene.
+func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float64) ([]string, perception.Hit, *finding) {
+	if sc == nil || sc.Blind() {
+		return nil, perception.Hit{}, found(RuleScene, "nothing seen", "a scene with depth", "wait for the cameras, then look again")
+	}
+	w := &sweeper{g: g, sc: sc, noise: noise, parts: make([]near, len(p.Sweep[0].Capsules)+1)}
+	for i := range p.Sweep {
+		s := &p.Sweep[i]
+		carried := sc.HasHeld
+		for k := range s.Capsules {
+			c := &s.Capsules[k]
+			carried = carried && c.Class != robot.ClassHeld
+			if h := w.step(i, k, c); h.Found {
+				return nil, h, w.blocked(c, h, float64(i)/float64(len(p.Sweep)-1))
+			}
+		}
+		if carried {
+			w.step(i, len(s.Capsules), &robot.LinkCapsule{Link: "held object", Class: robot.ClassHeld, Capsule: sc.Held.Moved(s.Tool)})
+		}
+	}
+	return w.warnings(), w.best, nil
+}
+
+// step judges capsule k in sample i and returns what is in its way.
+func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
+	margin, refuses := w.g.lim.Clearance.of(c.Class)
+	if refuses {
+		margin = max(0, margin-w.noise)
+	}
+	var h perception.Hit
+	if reach := max(margin, lookDist); c.Class == robot.ClassBase && w.g.model.Mobile {
+		h = w.sc.ClearanceAbove(c.Capsule, reach, w.g.lim.FloorHeight)
+	} else {
+		h = w.sc.Clearance(c.Capsule, reach)
+	}
+	d := margin
+	if h.Found {
+		d = min(d, h.Dist)
+	}
+	part := &w.parts[k]
+	if !refuses {
+		if i == 0 {
+			part.inside = d < margin
+		}
+		// A finger that already touches says nothing new.
+		if d < margin && !part.inside && (!w.warned[c.Class].Found || h.Dist < w.warned[c.Class].Dist) {
+			w.warned[c.Class], w.link[c.Class] = h, c.Link
+		}
+		return perception.Hit{}
+	}
+	if i == 0 {
+		part.largest, part.inside = d, d < margin
+	}
+	slip := 0.0
+	if part.inside {
+		slip = contactSlip
+	}
+	if !(d >= part.largest-slip) {
+		return h
+	}
+	part.largest = max(part.largest, d)
+	part.inside = part.inside && part.largest < margin
+	if h.Found && (!w.best.Found || h.Dist < w.best.Dist) {
+		w.best = h
+	}
+	return perception.Hit{}
+}
+
+func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *finding {
+	margin, _ := w.g.lim.Clearance.of(c.Class)
+	return found(RuleClearance, fmt.Sprintf("%s (%s) comes to %s from what is seen at %s, after %.0f%% of the way", c.Class, c.Link, mm(h.Dist), at(h.Point), 100*way),
+		mm(margin), "keep this part of the robot away from there: approach from another side or in smaller steps",
+		slog.String("link", c.Link), slog.Float64("distance", h.Dist), slog.Float64("margin", margin), slog.Float64("way", way),
+		slog.Float64("x", h.Point.X), slog.Float64("y", h.Point.Y), slog.Float64("z", h.Point.Z))
+}
+
+func (w *sweeper) warnings() (out []string) {
+	for c, h := range w.warned {
+		if h.Found {
+			out = append(out, fmt.Sprintf("%s (%s) may touch what is seen at %s", robot.LinkClass(c), w.link[c], at(h.Point)))
+		}
+	}
+	return out
+}
+
+// mm is a distance in words: millimetres, or how deep inside.
+func mm(d float64) string {
+	if d < 0 {
+		return fmt.Sprintf("%.0f mm inside", -1e3*d)
+	}
+	return fmt.Sprintf("%.0f mm", 1e3*d)
+}
+
+func at(p r3.Vec) string { return fmt.Sprintf("(%.3f, %.3f, %.3f)", p.X, p.Y, p.Z) }
