@@ -1,0 +1,235 @@
+package view
+
+import (
+	"fmt"
+	"image"
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/geom"
+	"viad/drivers/sensor"
+	"viad/interface/stage"
+)
+
+// UI draws the 3D face's one picture, 1280x800: two feeds and the status on the left, the cloud with axes, way
+// and target on the right, and ov on top.
+func (p *Painter) UI(sn *stage.Snapshot, ov Overlay) *image.RGBA {
+	img := image.NewRGBA(image.Rect(0, 0, UIWidth, UIHeight))
+	p.sidebar(img, sn)
+	v := p.cloudView(sn, img)
+	defer p.putCells(v.c.z)
+	v.axes()
+	v.way(sn)
+	if ov.Gizmo {
+		v.gizmo(sn.Target.Pose)
+	}
+	if ov.Axis || ov.Gizmo {
+		v.approachAxis(sn.Target.Pose)
+	}
+	if ov.Salient != nil {
+		v.salient(*ov.Salient)
+	}
+	v.triad()
+	v.caption(sn)
+	whole := canvasOn(img, img.Bounds(), nil)
+	if ov.Drag != nil {
+		p.drag(whole, *ov.Drag)
+	}
+	if ov.Crosshair != nil {
+		p.crosshair(whole, *ov.Crosshair)
+	}
+	return img
+}
+
+// caption says in the cloud view's corner where it is seen from.
+func (v view3D) caption(sn *stage.Snapshot) {
+	o := viewport(sn.Orbit)
+	s := fmt.Sprintf("azimuth %.0f°  elevation %.0f°  distance %.2f m   grid 10 cm",
+		math.Abs(math.Mod(geom.Deg(o.Azimuth), 360)), geom.Deg(o.Elevation), o.Distance)
+	f := v.p.faces.small
+	v.c.text(f, v.c.w-f.width(s)-12, v.c.h-f.height-8, s, inkSoft, true)
+	if sn.Scene == nil {
+		note(v.c, v.p.faces.title, v.c.w/2-90, v.c.h/2, "no scene yet: no sensor has delivered", warn)
+	}
+	if sn.Moving {
+		note(v.c, v.p.faces.bold, 14, 20, "robot is moving", bad)
+	}
+}
+
+func (p *Painter) sidebar(img *image.RGBA, sn *stage.Snapshot) {
+	side := image.Rect(0, 0, Layout.Cloud.Min.X, UIHeight)
+	c := canvasOn(img, side, nil)
+	c.fill(image.Rect(0, 0, c.w, c.h), paper)
+	p.feed(img, c, sn, p.o.Third, "third-person camera", Layout.Third)
+	p.feed(img, c, sn, p.o.Wrist, "wrist camera", Layout.Wrist)
+	p.status(c, sn)
+	c.fill(image.Rect(c.w-1, 0, c.w, c.h), rule)
+}
+
+// fill paints a rectangle of the canvas.
+func (c *canvas) fill(r image.Rectangle, col rgb) {
+	r = r.Intersect(image.Rect(0, 0, c.w, c.h))
+	cr, cg, cb := col.parts()
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		row := c.pix[y*c.stride+4*r.Min.X : y*c.stride+4*r.Max.X]
+		for x := 0; x < len(row); x += 4 {
+			row[x], row[x+1], row[x+2], row[x+3] = uint8(cr), uint8(cg), uint8(cb), 255
+		}
+	}
+}
+
+// feed draws one camera's picture in its frame with a title strip above.
+func (p *Painter) feed(img *image.RGBA, c *canvas, sn *stage.Snapshot, name, title string, frame image.Rectangle) {
+	bar := image.Rect(frame.Min.X, frame.Min.Y-titleHeight, frame.Max.X, frame.Min.Y)
+	c.fill(bar, titleBar)
+	c.text(p.faces.bold, bar.Min.X+10, bar.Min.Y+4, title, inkLight, false)
+	cam := camera(sn, name)
+	if cam == nil {
+		c.fill(frame, 0xDDE3EA)
+		s := "no picture"
+		c.text(p.faces.body, (frame.Min.X+frame.Max.X-p.faces.body.width(s))/2, frame.Min.Y+frame.Dy()/2-8, s, inkSoft, false)
+		return
+	}
+	age := p.age(sn, cam.Frame)
+	c.text(p.faces.small, bar.Max.X-p.faces.small.width(age)-10, bar.Min.Y+5, age, 0xB9C4D0, false)
+	r := feedRect(cam.Frame.Info.Intrinsics, frame)
+	if r != frame {
+		c.fill(frame, 0x10151B)
+	}
+	if pic := p.picture(cam.Frame, r.Dx(), r.Dy()); pic != nil {
+		for y := range r.Dy() {
+			copy(img.Pix[img.PixOffset(r.Min.X, r.Min.Y+y):], pic.Pix[y*pic.Stride:y*pic.Stride+4*r.Dx()])
+		}
+	}
+}
+
+// feedRect is where a camera's picture stands in its frame.
+func feedRect(in sensor.Intrinsics, frame image.Rectangle) image.Rectangle {
+	return fit(frame, in.W, in.H)
+}
+
+// age is how old a frame is on the snapshot's clock, in words.
+func (p *Painter) age(sn *stage.Snapshot, f *sensor.Frame) string {
+	at := f.Stamp
+	if at.IsZero() {
+		at = f.Received
+	}
+	return ageWords(sn.Now, at)
+}
+
+func ageWords(now, at time.Time) string {
+	if at.IsZero() || now.IsZero() {
+		return "age unknown"
+	}
+	d := now.Sub(at)
+	switch {
+	case d < 50*time.Millisecond:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s old", d.Seconds())
+	default:
+		return fmt.Sprintf("%.0f min old", d.Minutes())
+	}
+}
+
+// status writes target, real gripper and verdict under the feeds.
+func (p *Painter) status(c *canvas, sn *stage.Snapshot) {
+	y := Layout.Status.Min.Y
+	c.fill(image.Rect(0, y, c.w, y+1), rule)
+	y += 7
+	p.gripperLine(c, y, "target", sn.Target, targetBlue)
+	y += 19
+	f := p.faces.small
+	c.text(f, 28, y, "approach "+vecWords(sn.Target.Pose.X(), 2)+"   opening "+vecWords(sn.Target.Pose.Y(), 2), inkSoft, false)
+	y += 19
+	p.gripperLine(c, y, "real", sn.Real, realGray)
+	y += 23
+	for _, v := range verdicts(sn) {
+		v.sign(c, 17, float64(y)+8)
+		for _, line := range p.faces.small.wrap(v.words, c.w-40, 2) {
+			c.text(p.faces.small, 30, y, line, inkDark, false)
+			y += 15
+		}
+		y += 5
+	}
+}
+
+func (p *Painter) gripperLine(c *canvas, y int, name string, g stage.Gripper, col rgb) {
+	c.chip(11, float64(y+2), 23, float64(y+14), 3, col, 1)
+	x := c.text(p.faces.bold, 30, y, name, inkDark, false)
+	c.text(p.faces.body, max(x+8, 78), y, vecWords(g.Pose.P, 4)+" m", inkDark, false)
+	s := jawWord(g.Open)
+	c.text(p.faces.bold, c.w-14-p.faces.bold.width(s), y, s, inkDark, false)
+}
+
+func jawWord(open bool) string {
+	if open {
+		return "open"
+	}
+	return "closed"
+}
+
+// vecWords is x y z with n decimals, never -0.
+func vecWords(v r3.Vec, n int) string {
+	f := func(x float64) string {
+		s := fmt.Sprintf("%.*f", n, x)
+		if zero := fmt.Sprintf("%.*f", n, 0.0); s == "-"+zero {
+			return zero
+		}
+		return s
+	}
+	return f(v.X) + "  " + f(v.Y) + "  " + f(v.Z)
+}
+
+// verdict is one finding about the staged target: in words, and good, warning or neither.
+type verdict struct {
+	words string
+	col   rgb // good, warn, bad, or inkSoft when there is nothing to judge
+}
+
+func (v verdict) sign(c *canvas, x, y float64) {
+	switch v.col {
+	case good:
+		c.okSign(x, y, 7, v.col)
+	case warn, bad:
+		c.warnSign(x, y, 8, v.col)
+	default:
+		c.disc(r3.Vec{X: x, Y: y}, 3, 0, v.col, 1)
+	}
+}
+
+// verdicts are the findings a picture shows, the most pressing first where it matters.
+func verdicts(sn *stage.Snapshot) []verdict {
+	k := sn.Check
+	var out []verdict
+	if sn.Finished {
+		out = append(out, verdict{"episode finished: only end_episode is left", good})
+	}
+	switch {
+	case !k.Staged:
+		return append(out, verdict{"nothing staged: target = real gripper", inkSoft})
+	case !k.Reachable:
+		out = append(out, verdict{orWords(k.Reach, "target not reachable"), warn})
+		if k.Way == "" {
+			return out
+		}
+	default:
+		out = append(out, verdict{orWords(k.Reach, "target reachable"), good})
+	}
+	switch {
+	case k.Clear:
+		out = append(out, verdict{orWords(k.Way, "way clear"), good})
+	default:
+		out = append(out, verdict{orWords(k.Way, "way not clear"), bad})
+	}
+	return out
+}
+
+func orWords(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
