@@ -65,7 +65,7 @@ type viewUV struct {
 
 var (
 	whole = [4]float64{0, 0, 1, 1}
-	toy   = hue{"toy", 280, 335, 0.4, 0.25} // magenta: no wood, floor or wall has it
+	toy   = hue{"toy", 16, 36, 0.72, 0.35} // orange, far more saturated than wood
 	box   = hue{"box", 195, 245, 0.45, 0.2}
 )
 
