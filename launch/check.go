@@ -18,7 +18,7 @@ const degree = math.Pi / 180
 
 // check is every rule of the file beyond its shape; the first that is broken is the error.
 func (c *Config) check() error {
-	for _, rule := range []func() error{c.checkRobot, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkCaps} {
+	for _, rule := range []func() error{c.checkRobot, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkLimits, c.checkCaps} {
 		if err := rule(); err != nil {
 			return err
 		}
@@ -40,6 +40,15 @@ func (c *Config) within(key string, got, least, most float64, show string) error
 		return nil
 	}
 	return c.complain(key, "must be between %s", show)
+}
+
+// complainOf shows a room's own complaint, "key: sentence", at that key of a block.
+func (c *Config) complainOf(block string, err error) error {
+	key, sentence, ok := strings.Cut(strings.TrimPrefix(err.Error(), "safety: "), ": ")
+	if !ok || strings.ContainsAny(key, " \n") {
+		return c.complain(strings.TrimSuffix(block, "."), "%s", err)
+	}
+	return c.complain(block+key, "%s", sentence)
 }
 
 // first is the first error of several.
@@ -201,6 +210,8 @@ func (c *Config) checkRest() error {
 		c.within("record.states", float64(c.Record.States), 0, 100, "0 Hz (none) and 100 Hz"),
 		c.oneOf("record.when_full", c.Record.WhenFull, "go_on", "refuse_motion"),
 		c.within("page.rate", float64(c.Page.Rate), 0.2, 15, "0.2 Hz and 15 Hz"),
+		c.oneOf("on_client_gone", c.OnClientGone, "stop", "finish"),
+		c.within("seat_silence", c.SeatSilence.D().Seconds(), 10, 24*3600, "10 s and 24 h"),
 		c.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error"),
 		c.oneOf("log.format", c.Log.Format, "text", "json"),
 	)

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"viad/safety"
 )
 
 // Config is a launch file. The shipped files in this folder are its manual: every key stands there with
@@ -23,12 +25,16 @@ type Config struct {
 	Face       string     `yaml:"face"`
 	Listen     Listen     `yaml:"listen"`
 	Tokens     Tokens     `yaml:"tokens"`
+	Limits     Limits     `yaml:"limits"`
 	Caps       Caps       `yaml:"caps"`
 	Perception Perception `yaml:"perception"`
 	Preview    Preview    `yaml:"preview"`
 	Record     Record     `yaml:"record"`
 	Page       Page       `yaml:"page"`
 	Log        Log        `yaml:"log"`
+
+	SeatSilence  Duration `yaml:"seat_silence"`
+	OnClientGone string   `yaml:"on_client_gone"` // stop, finish
 
 	path string    // where it was read from, for messages
 	file *ast.File // for the lines of later complaints
@@ -104,18 +110,24 @@ type Log struct {
 }
 
 // Default is what absent keys mean.
-func Default() Config {
+func Default() Config { return defaults(false) }
+
+// defaults are those of a fixed arm or of a mobile robot.
+func defaults(mobile bool) Config {
 	return Config{
 		Name: "viad", StateDir: "var", Face: "3d",
 		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator"},
 		Listen:     Listen{Address: "127.0.0.1:8787", MaxBody: 1 << 20},
 		Tokens:     Tokens{Generate: true},
+		Limits:     defaultLimits(mobile),
 		Caps:       defaultCaps(),
 		Perception: Perception{Rate: 5, Voxel: 0.004},
 		Preview:    Preview{Age: Duration(600e9), Moved: 0.005, Turn: Angle(0.5 * degree)},
 		Record:     Record{Folder: "record", Quota: 2 << 30, States: 10, WhenFull: "go_on"},
 		Page:       Page{Enabled: true, Rate: 3},
 		Log:        Log{Level: "info", Format: "text"},
+
+		SeatSilence: Duration(safety.DefaultSilence), OnClientGone: "stop",
 	}
 }
 
@@ -130,7 +142,7 @@ func Read(path string) (*Config, error) {
 
 // Parse checks the text of a launch file; path is used in messages and to place relative folders.
 func Parse(path string, text []byte) (*Config, error) {
-	c := Default()
+	c := defaults(mobile(text))
 	c.path = path
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -140,6 +152,9 @@ func Parse(path string, text []byte) (*Config, error) {
 	if len(file.Docs) > 1 {
 		return nil, fmt.Errorf("%s: holds %d documents, and a launch file is one", path, len(file.Docs))
 	}
+	if err := noNulls(file); err != nil {
+		return nil, c.shown(err)
+	}
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
 		return nil, c.shown(err)
 	}
@@ -147,6 +162,40 @@ func Parse(path string, text []byte) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// noNulls refuses keys without a value: the parser would take them for zeros, and a limit of zero is not
+// what somebody meant who left a line empty.
+func noNulls(file *ast.File) error {
+	var v nullVisitor
+	for _, d := range file.Docs {
+		if d.Body == nil {
+			return errors.New("the file is empty")
+		}
+		ast.Walk(&v, d.Body)
+	}
+	return v.err
+}
+
+type nullVisitor struct{ err error }
+
+// Visit is ast.Visitor.
+func (v *nullVisitor) Visit(n ast.Node) ast.Visitor {
+	if _, null := n.(*ast.NullNode); null && v.err == nil {
+		v.err = at(n, "this key has no value: give it one, or leave the line out for the default")
+	}
+	return v
+}
+
+// mobile reports whether the file names a mobile robot, for its defaults. A file that is not well-formed is
+// complained of by the strict reading that follows.
+func mobile(text []byte) bool {
+	var glance struct {
+		Robot struct {
+			Model string `yaml:"model"`
+		} `yaml:"robot"`
+	}
+	return yaml.Unmarshal(text, &glance) == nil && glance.Robot.Model == "stretch4"
 }
 
 // shown is err with the file's name before its line and caret.

@@ -34,6 +34,9 @@ const Format = 1
 // queueLen bounds what waits for a slow disk. Beyond it entries are dropped and counted.
 const queueLen = 512
 
+// probeSize is what must fit on the disk at the start: a few pictures.
+const probeSize = 1 << 20
+
 // Options of a Recorder.
 type Options struct {
 	Folder string       // where episode folders go
@@ -131,7 +134,7 @@ func New(opt Options) (*Recorder, error) {
 		return nil, fmt.Errorf("the record folder %s cannot be made: %w; name another in record.folder", opt.Folder, err)
 	}
 	probe := filepath.Join(opt.Folder, ".probe")
-	if err := opt.Files.Write(probe, []byte("ok\n")); err != nil {
+	if err := opt.Files.Write(probe, make([]byte, probeSize)); err != nil {
 		return nil, fmt.Errorf("the record folder %s cannot be written: %w; free some space or name another in record.folder", opt.Folder, err)
 	}
 	if err := opt.Files.RemoveAll(probe); err != nil {

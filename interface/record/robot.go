@@ -46,10 +46,10 @@ type Robot struct {
 
 // Go records the plan, the states on the way and the outcome.
 func (r Robot) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
-	now := r.Clock.Now()
+	received := r.State().Received
 	r.Rec.Decide(Decision{
 		Kind: "go", Text: fmt.Sprintf("a motion of %.2f s planned from reading %d", p.Traj.Duration().Seconds(), p.FromSeq),
-		Motion: plan(p), Ages: &AgesMillis{millis(now.Sub(r.State().Received))},
+		Motion: plan(p), Ages: &AgesMillis{millis(r.Clock.Now().Sub(received))},
 	})
 	stop := r.sample()
 	out, err := r.Robot.Go(ctx, p)

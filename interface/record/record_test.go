@@ -1,0 +1,340 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"viad/drivers/robot"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a Recorder that runs until the test ends.
+type rig struct {
+	*Recorder
+	t   *testing.T
+	log *lockedBuffer
+	end func()
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T, opt Options) *rig {
+	t.Helper()
+	log := &lockedBuffer{}
+	opt.Log = slog.New(slog.NewTextHandler(log, nil))
+	opt.Clock = robot.WallClock{}
+	if opt.Quota == 0 {
+		opt.Quota = 1 << 30
+	}
+	opt.Info = Info{Name: "test", Robot: "none", Face: "3d", Version: "v0", Limits: json.RawMessage(`{"cap_m":0.1}`)}
+	rec, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rec.Run(ctx) }()
+	end := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return &rig{rec, t, log, end}
+}
+
+func (r *rig) flush() {
+	r.t.Helper()
+	if err := r.Flush(r.t.Context().Done()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func call(i int, jpeg int) Call {
+	return Call{
+		Principal: "alice", Role: "driver", Tool: "gripper_translate", ID: fmt.Sprint(i), Args: []byte(`{ "d_x": 0.05 }`),
+		Readout: []string{"moved the target\npose delta: 0.05 0 0"}, Took: 31500 * time.Microsecond, SceneSeq: 7,
+		SceneAge: 120 * time.Millisecond, StateAge: 3 * time.Millisecond,
+		Pictures: []Picture{{Name: "ui", JPEG: bytes.Repeat([]byte{0xff}, jpeg)}},
+	}
+}
+
+func readLines[T any](t *testing.T, path string) []T {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []T
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var v T
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			t.Fatalf("%s: %v in %s", path, err, s.Text())
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func TestAnEpisodeReadsAsAStory(t *testing.T) {
+	r := start(t, Options{Folder: filepath.Join(t.TempDir(), "record")})
+	r.Begin(1)
+	r.Call(call(1, 100))
+	refused := call(2, 0)
+	refused.Pictures, refused.Refused, refused.Args = nil, true, []byte(`{"d_x": NaN}`)
+	r.Call(refused)
+	r.Decide(Decision{Kind: "stop", Who: "bob", Text: "stopped, confirmed"})
+	r.State(robot.State{Seq: 9, Q: []float64{1, 2}, QD: []float64{0, math.NaN()}, Mode: robot.ModeReady})
+	r.flush()
+	dir := r.Status().Folder
+	if dir == "" || r.Status().Warning != "" {
+		t.Fatalf("%+v", r.Status())
+	}
+	r.End("the agent ended it")
+	r.flush()
+
+	var h head
+	b, err := os.ReadFile(filepath.Join(dir, "episode.json"))
+	if err != nil || json.Unmarshal(b, &h) != nil {
+		t.Fatalf("%s %v", b, err)
+	}
+	if h.Format != Format || h.Verdict != "the agent ended it" || h.Ended == "" || string(h.Limits) == "" || h.Name != "test" {
+		t.Errorf("%+v", h)
+	}
+	calls := readLines[callLine](t, filepath.Join(dir, "calls.jsonl"))
+	if len(calls) != 2 || calls[0].Principal != "alice" || string(calls[0].Args) != `{"d_x":0.05}` || calls[0].TookMS != 31.5 ||
+		calls[0].SceneAge != 120 || calls[0].StateAge != 3 || calls[0].SceneSeq != 7 || calls[0].Refused || !calls[1].Refused {
+		t.Errorf("%+v", calls)
+	}
+	if got := string(calls[1].Args); got != `"{\"d_x\": NaN}"` {
+		t.Errorf("arguments that are not JSON are kept as they came: %s", got)
+	}
+	pic, err := os.ReadFile(filepath.Join(dir, calls[0].Pictures[0]))
+	if err != nil || len(pic) != 100 {
+		t.Errorf("%d %v", len(pic), err)
+	}
+	if d := readLines[decisionLine](t, filepath.Join(dir, "decisions.jsonl")); len(d) != 1 || d[0].Who != "bob" || d[0].Wall == "" {
+		t.Errorf("%+v", d)
+	}
+	s := readLines[stateLine](t, filepath.Join(dir, "states.jsonl"))
+	if len(s) != 1 || s[0].Q[1] != 2 || s[0].QD != nil || s[0].Mode != "ready" {
+		t.Errorf("a reading with NaN is recorded as missing: %+v", s)
+	}
+	story, err := os.ReadFile(filepath.Join(dir, "index.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# Episode 1 of test", "## 1. gripper_translate", "## 2. gripper_translate", "refused", "> pose delta: 0.05 0 0",
+		"![pictures/0001", "**stop** (bob): stopped, confirmed", "Ended", "the agent ended it"} {
+		if !strings.Contains(string(story), want) {
+			t.Errorf("the story lacks %q:\n%s", want, story)
+		}
+	}
+}
+
+func TestQuotaTakesTheOldestAndNeverTheRunning(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "record")
+	if err := os.MkdirAll(filepath.Join(folder, "not-an-episode"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Folder: folder, Quota: 1 << 20})
+	for n := 1; n <= 5; n++ {
+		r.Begin(n)
+		r.Call(call(1, 300<<10))
+		r.flush()
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		if _, n, ok := strings.Cut(e.Name(), "-episode-"); ok {
+			left = append(left, n)
+		} else if e.Name() != "not-an-episode" {
+			t.Errorf("left behind: %s", e.Name())
+		}
+	}
+	if got := strings.Join(left, " "); got != "003 004 005" {
+		t.Errorf("episodes left: %s", got)
+	}
+	if len(entries) != 4 {
+		t.Errorf("a folder that is not an episode was removed: %v", entries)
+	}
+	size, err := Disk{}.Size(folder)
+	if err != nil || size > 1<<20 || math.Abs(float64(size-r.Status().Bytes)) > 4096 {
+		t.Errorf("on disk %d, counted %d, %v", size, r.Status().Bytes, err)
+	}
+	for range 4 {
+		r.Call(call(1, 300<<10))
+	}
+	r.flush()
+	if s := r.Status(); s.Folder != "" || !strings.Contains(s.Warning, "record.quota") {
+		t.Errorf("the running episode alone is over the quota: %+v", s)
+	}
+}
+
+// full is a disk that takes so many bytes and no more.
+type full struct {
+	Disk
+	mu   sync.Mutex
+	left int
+}
+
+type fullFile struct {
+	File
+	f *full
+}
+
+func (f *full) take(n int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n > f.left {
+		return &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	}
+	f.left -= n
+	return nil
+}
+
+func (f *full) Append(path string) (File, error) {
+	file, err := f.Disk.Append(path)
+	return fullFile{file, f}, err
+}
+
+func (f *full) Write(path string, b []byte) error {
+	if err := f.take(len(b)); err != nil {
+		return err
+	}
+	return f.Disk.Write(path, b)
+}
+
+func (f fullFile) Write(b []byte) (int, error) {
+	if err := f.f.take(len(b)); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
+func TestFullDiskStopsTheRecordingOnceAndNothingElse(t *testing.T) {
+	disk := &full{left: probeSize + 10_000}
+	r := start(t, Options{Folder: filepath.Join(t.TempDir(), "record"), Files: disk})
+	r.Begin(1)
+	for i := range 20 {
+		r.Call(call(i, 1500))
+	}
+	r.flush()
+	if s := r.Status(); s.Folder != "" || !strings.Contains(s.Warning, "is full") {
+		t.Fatalf("%+v", s)
+	}
+	if n := strings.Count(r.log.String(), "recording stopped"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, r.log)
+	}
+	disk.mu.Lock()
+	disk.left = 1 << 20
+	disk.mu.Unlock()
+	r.Begin(2)
+	r.Call(call(1, 1500))
+	r.flush()
+	if s := r.Status(); s.Folder == "" || s.Warning != "" {
+		t.Errorf("the next episode is recorded again: %+v", s)
+	}
+	if _, err := New(Options{Folder: t.TempDir(), Files: &full{}, Clock: robot.WallClock{}}); err == nil || !strings.Contains(err.Error(), "cannot be written") {
+		t.Errorf("a disk that is full at the start: %v", err)
+	}
+}
+
+// The same on a real file system of 1.1 MB, where the machine lets us mount one.
+func TestARealFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1100k"); err != nil {
+		t.Skipf("no tmpfs can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	r := start(t, Options{Folder: filepath.Join(dir, "record")})
+	r.Begin(1)
+	for i := range 20 {
+		r.Call(call(i, 100<<10))
+	}
+	r.flush()
+	if s := r.Status(); !strings.Contains(s.Warning, "is full") {
+		t.Errorf("%+v", s)
+	}
+	r.end()
+	if _, err := New(Options{Folder: filepath.Join(dir, "other"), Clock: robot.WallClock{}}); err == nil {
+		t.Error("a full disk was taken at the start")
+	}
+}
+
+func TestACallerNeverWaits(t *testing.T) {
+	rec, err := New(Options{Folder: t.TempDir(), Clock: robot.WallClock{}, Quota: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range queueLen + 5 { // nobody runs it
+		rec.State(robot.State{})
+	}
+	if n := rec.dropped.Load(); n != 5 {
+		t.Errorf("dropped %d", n)
+	}
+}
+
+func TestTheDaemonsEndClosesTheEpisode(t *testing.T) {
+	folder := t.TempDir()
+	r := start(t, Options{Folder: folder})
+	r.Begin(1)
+	r.flush()
+	dir := r.Status().Folder
+	r.Call(call(1, 10))
+	r.end()
+	var h head
+	b, err := os.ReadFile(filepath.Join(dir, "episode.json"))
+	if err != nil || json.Unmarshal(b, &h) != nil || h.Verdict != "the daemon was stopped" {
+		t.Errorf("%+v %v", h, err)
+	}
+	if calls := readLines[callLine](t, filepath.Join(dir, "calls.jsonl")); len(calls) != 1 {
+		t.Errorf("what was handed over before the end is kept: %d calls", len(calls))
+	}
+}
+
+func TestNamesOfPicturesAreSafe(t *testing.T) {
+	if got := plain("../../Etc/passwd\x00 ü"); strings.ContainsAny(got, "/.\x00 ") {
+		t.Errorf("%q", got)
+	}
+}

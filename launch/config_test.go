@@ -1,0 +1,261 @@
+package launch
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestQuantities(t *testing.T) {
+	for _, c := range []struct {
+		q    quantity
+		text string
+		want float64
+	}{
+		{lengthQ(), "0.1 m", 0.1},
+		{lengthQ(), "5mm", 0.005},
+		{lengthQ(), "-12.5 cm", -0.125},
+		{angleQ(), "90 deg", math.Pi / 2},
+		{angleQ(), "1.5rad", 1.5},
+		{speedQ(), "250 mm/s", 0.25},
+		{turnQ(), "180 deg/s", math.Pi},
+		{rateQ(), "5 Hz", 5},
+		{ratioQ(), "25 %", 0.25},
+		{ratioQ(), "0.5x", 0.5},
+		{durationQ(), "200ms", 0.2},
+		{durationQ(), "10 min", 600},
+		{sizeQ(), "2 GiB", 2147483648},
+		{forceQ(), "20 N", 20},
+		{lengthQ(), "1e-3 m", 0.001},
+	} {
+		got, err := c.q.parse(c.text)
+		if err != nil || math.Abs(got-c.want) > 1e-12*math.Abs(c.want) {
+			t.Errorf("%q = %v, %v; want %v", c.text, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		q          quantity
+		text, says string
+	}{
+		{lengthQ(), "0.1", "has no unit"},
+		{lengthQ(), "5 in", `has the unit "in"`},
+		{lengthQ(), "0.1 s", "one of mm, cm, m"},
+		{lengthQ(), "m", "is not a length"},
+		{lengthQ(), "NaN m", "is not a length"},
+		{lengthQ(), "1e999 m", "is not a length"},
+		{lengthQ(), "", "is not a length"},
+		{lengthQ(), "0.1 m 2", "is not a length"},
+		{durationQ(), "30 sec", `has the unit "sec"`},
+		{durationQ(), "30", "for example 30 s"},
+	} {
+		if v, err := c.q.parse(c.text); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q = %v, %v; want an error that says %q", c.text, v, err, c.says)
+		}
+	}
+}
+
+func shipped(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestShippedFilesAreFine(t *testing.T) {
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, f := range files {
+		if _, err := Read(f); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The shipped files are the manual: every key of Config stands in them, and what they leave to the reader
+// as the default is the default.
+func TestShippedFilesNameEveryKey(t *testing.T) {
+	for _, f := range []string{"twin-franka.yaml", "twin-stretch4.yaml"} {
+		text := shipped(t, f)
+		var walk func(reflect.Type, string)
+		walk = func(typ reflect.Type, path string) {
+			for i := range typ.NumField() {
+				sf := typ.Field(i)
+				key := sf.Tag.Get("yaml")
+				if key == "" {
+					continue
+				}
+				if !strings.Contains(text, "\n"+strings.Repeat("  ", strings.Count(path, "."))+key+":") &&
+					!strings.Contains(text, " "+key+":") {
+					t.Errorf("%s does not name %s%s", f, path, key)
+				}
+				if sf.Type.Kind() == reflect.Struct && sf.Type != reflect.TypeFor[Tokens]() {
+					walk(sf.Type, path+key+".")
+				}
+			}
+		}
+		walk(reflect.TypeFor[Config](), "")
+	}
+}
+
+func TestDefaultsAreWhatTheManualSays(t *testing.T) {
+	full, err := Parse("twin-franka.yaml", []byte(shipped(t, "twin-franka.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Default()
+	if full.Caps != d.Caps || full.Preview != d.Preview || full.Page != d.Page || full.Log != d.Log {
+		t.Errorf("caps, preview, page or log of the manual are not the defaults:\n%+v\n%+v", full, d)
+	}
+	if full.Record.Quota != d.Record.Quota || full.Perception.Rate != d.Perception.Rate || full.Perception.Voxel != d.Perception.Voxel {
+		t.Errorf("record or perception of the manual are not the defaults")
+	}
+}
+
+// Each mistake: what is changed in the shipped file, the line it must be shown at (by its text), and words
+// of the sentence.
+func TestMistakesAreShownWithLineAndCaret(t *testing.T) {
+	text := shipped(t, "twin-franka.yaml")
+	for _, c := range []struct{ old, new, says string }{
+		{"  translate: 0.1 m ", "  tarnslate: 0.1 m ", "tarnslate"},
+		{"  translate: 0.1 m ", "  translate: 0.1 ", "has no unit"},
+		{"  translate: 0.1 m ", "  translate: 100 s ", `has the unit "s"`},
+		{"  translate: 0.1 m ", "  translate: 0.2 m ", "must be between 1 mm and 0.1 m"},
+		{"  motion: 30 s ", "  motion: 31 s ", "between 0.1 and 30 s"},
+		{"    arm: 2 cm ", "    arm: 2 mm ", "between 0.005 and 0.5 m"},
+		{"  keep_in: []", "  keep_in: [[1 m]]", "a corner is [x, y]"},
+		{"  tool_speed: 0.25 m/s", "  tool_speed: 0.25 m", "has the unit \"m\""},
+		{"on_client_gone: stop", "on_client_gone: pray", "stop, finish"},
+		{"  seed: 1  ", "  seed: one  ", "seed"},
+		{"  seed: 1  ", "  seed: -1  ", "must be 0 or more"},
+		{"  pace: real ", "  pace: slow ", "real, fast"},
+		{"  model: fr3 ", "  model: ur5 ", "fr3, panda, stretch4"},
+		{"  model: fr3 ", "  model: stretch4 ", "stands in the room"},
+		{"face: 3d", "face: 2d", "driven through the 3d face"},
+		{"face: 3d", "face: 3d\nface: 3d", "already defined"},
+		{"  address: 127.0.0.1:8787", "  address: 0.0.0.0:8787", "not a loopback address"},
+		{"  address: 127.0.0.1:8787", "  address: 8787", "must be host:port"},
+		{"tokens: generate", "tokens: anybody", "the word generate"},
+		{"tokens: generate", "tokens: []", "the list is empty"},
+		{"tokens: generate", "tokens:\n  - {name: a, role: driver, hash: \"sha256:00\"}", "64 hex digits"},
+		{"tokens: generate", "tokens:\n  - {name: a, role: king, hash: \"sha256:00\"}", "watcher, driver, operator"},
+		{"tokens: generate", "tokens:\n  - {name: a, role: driver, hush: x}", "hush"},
+		{"  quota: 2 GiB ", "  quota: 2 GB ", `has the unit "GB"`},
+		{"  voxel: 4 mm ", "  voxel: 4 m ", "between 1 mm and 10 cm"},
+		{"x: [-0.3 m, 1.1 m]", "x: [1.1 m, -0.3 m]", "least below most"},
+		{"x: [-0.3 m, 1.1 m]", "x: [-0.3, 1.1 m]", "has no unit"},
+		{"  arm: auto ", "  arm: maybe ", "operator, auto"},
+		{"  enabled: true", "  enabled: perhaps", "bool"},
+	} {
+		if strings.Count(text, c.old) != 1 {
+			t.Errorf("%q stands %d times in the manual", c.old, strings.Count(text, c.old))
+			continue
+		}
+		_, err := Parse("x.yaml", []byte(strings.Replace(text, c.old, c.new, 1)))
+		if err == nil {
+			t.Errorf("%q was accepted", c.new)
+			continue
+		}
+		msg := err.Error()
+		if !strings.Contains(msg, c.says) || !strings.HasPrefix(msg, "x.yaml:") || !strings.Contains(msg, "^") || !strings.Contains(msg, "\n>") {
+			t.Errorf("%q: want %q with line and caret, got\n%s", c.new, c.says, msg)
+		}
+	}
+}
+
+func TestBrokenFilesAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "# nothing", "robot: [", "\t", "name: x\n---\nname: y\n", "robot: 5", "- a\n- b", "caps:\n  steps: 1e400", "limits:\n", "limits:\n  tool_box:\n", "name: ~",
+	} {
+		if _, err := Parse("x.yaml", []byte(text)); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
+	c, err := Parse("x.yaml", []byte("name: lab\ncaps: {steps: 20}\nlimits: {clearance: {arm: 5 cm}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Name, want.Caps.Steps, want.Limits.Clearance.Arm = "lab", 20, 0.05
+	if c.Caps != want.Caps || !reflect.DeepEqual(c.Limits, want.Limits) || c.Robot != want.Robot {
+		t.Errorf("got %+v\nwant %+v", c, want)
+	}
+	if c.Robot.Arm != "operator" {
+		t.Error("without a word about it, a robot comes up disarmed")
+	}
+	m, err := Parse("x.yaml", []byte("robot: {model: stretch4, world: room}\nface: 2d\n"))
+	if err != nil || m.Limits.Clearance.Arm != 0.03 {
+		t.Errorf("a mobile robot has margins of its own: %+v %v", m, err)
+	}
+}
+
+func TestARealRobotIsNeverArmedByItsFile(t *testing.T) {
+	c := Default()
+	c.Robot.Driver, c.Robot.Arm = "franka", "auto"
+	if err := c.checkRobot(); err == nil {
+		t.Error("arm: auto was accepted for a driver that is not the twin")
+	}
+}
+
+func TestDurationIsExact(t *testing.T) {
+	c, err := Parse("x.yaml", []byte("preview: {age: 90 s}\n"))
+	if err != nil || c.Preview.Age.D() != 90*time.Second {
+		t.Errorf("%v %v", c, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, n := range []string{"twin-franka.yaml", "twin-stretch4.yaml"} {
+		b, err := os.ReadFile(n)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse("x.yaml", b)
+		if (c == nil) == (err == nil) {
+			t.Errorf("both or neither of config and error")
+		}
+	})
+}
+
+func TestTokens(t *testing.T) {
+	token, hash, err := NewToken()
+	if err != nil || HashToken(token) != hash {
+		t.Fatal(token, hash, err)
+	}
+	// printf %s abc | sha256sum
+	if h := HashToken("abc"); h != "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Error(h)
+	}
+	path := filepath.Join(t.TempDir(), "token")
+	a, err := development(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := development(path)
+	if err != nil || a != b {
+		t.Errorf("the second start makes another token: %q %q %v", a, b, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := development(path); err == nil {
+		t.Error("an empty token was taken")
+	}
+}
