@@ -93,7 +93,7 @@ func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
 	v.scene = sc.Seq
 	warnings, hit, refused := s.o.Checker.Check(*c.Plan, sc)
 	v.near = hit
-	c.Notes = slices.Concat(v.notes, warnings)
+	c.Notes = slices.Concat(v.notes, warnings, unseen(sc))
 	c.Clear, c.Refused = refused == nil, refused
 	c.Hit, c.HasHit = r3.Vec{}, false
 	switch {
@@ -102,11 +102,22 @@ func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
 		c.Way = "The way is not clear: " + refusedText(refused) + "; the nearest thing seen is at " + s.place3(hit.Point, v.from) + "."
 	case refused != nil:
 		c.Way = "The way is refused: " + refusedText(refused) + "."
+	case sc.Blind():
+		c.Clear, c.Way = false, "The way cannot be judged: no sensor measures distances now."
 	case hit.Found:
 		c.Way = fmt.Sprintf("The way is clear by %.3f m; the nearest thing seen is at %s.", hit.Dist, s.place3(hit.Point, v.from))
 	default:
 		c.Way = "The way is clear: nothing seen near it."
 	}
+}
+
+// unseen names the sensors that the scene had to do without.
+func unseen(sc *perception.Scene) []string {
+	var out []string
+	for _, g := range sc.Missing {
+		out = append(out, fmt.Sprintf("not seen by %s: %s", g.Source, g.Why))
+	}
+	return out
 }
 
 // refusedText is a refusal without its advice.

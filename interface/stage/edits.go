@@ -80,7 +80,7 @@ func (s *Stage) current() staged {
 func (s *Stage) commit(w staged, v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.staged, s.verdict = w, v
+	s.staged, s.verdict, s.stale = w, v, false
 	s.rev++
 }
 

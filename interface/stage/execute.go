@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"viad/drivers/geom"
@@ -20,7 +21,6 @@ type run struct {
 	before live
 	staged staged
 	target Gripper
-	rev    uint64
 }
 
 // Execute moves the robot along the staged target and returns after standstill, with the scene renewed.
@@ -73,6 +73,13 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 	if r := s.mayRun(l); r != nil {
 		return nil, r
 	}
+	if called.IsZero() {
+		called = s.o.Clock.Now()
+	}
+	deadline := called.Add(s.o.Caps.Motion)
+	if r := s.late(deadline); r != nil {
+		return nil, r
+	}
 	if r := s.o.Checker.Ready(); r != nil {
 		return nil, r
 	}
@@ -84,7 +91,7 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 		return nil, refuse(RuleNoScene, err.Error(), "a picture of now", "Check the cameras, look again, then execute.")
 	}
 	s.mu.Lock()
-	w, sn, rev := s.staged, s.seen, s.rev
+	w, sn := s.staged, s.seen
 	s.mu.Unlock()
 	v := s.judge(w, l, sc)
 	if v.check.Refused != nil {
@@ -92,28 +99,28 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 			return nil, r
 		}
 	}
-	return s.start(called, &run{plan: *v.check.Plan, before: l, staged: w, target: s.target(w, l), rev: rev})
-}
-
-// start stamps the deadline and takes the stage into motion.
-func (s *Stage) start(called time.Time, m *run) (*run, *safety.Refused) {
-	now := s.o.Clock.Now()
-	if called.IsZero() {
-		called = now
+	if r := s.late(deadline); r != nil {
+		return nil, r
 	}
-	m.plan.Deadline = called.Add(s.o.Caps.Motion)
-	if !now.Before(m.plan.Deadline) {
-		return nil, refuse(RuleTimeCap, fmt.Sprintf("%.1f s since the call", now.Sub(called).Seconds()),
-			fmt.Sprintf("%.0f s", s.o.Caps.Motion.Seconds()), "Call execute again.")
-	}
+	m := &run{plan: *v.check.Plan, before: l, staged: w, target: s.target(w, l)}
+	m.plan.Deadline = deadline
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.busy(); r != nil {
 		return nil, r
 	}
 	s.activity = moving
-	s.seen.ok = false
 	return m, nil
+}
+
+// late refuses to begin what would have to be stopped at once.
+func (s *Stage) late(deadline time.Time) *safety.Refused {
+	over := s.o.Clock.Now().Sub(deadline)
+	if over < 0 {
+		return nil
+	}
+	return refuse(RuleTimeCap, fmt.Sprintf("%.1f s since the call", (s.o.Caps.Motion+over).Seconds()),
+		fmt.Sprintf("%.0f s", s.o.Caps.Motion.Seconds()), "Call execute again.")
 }
 
 // mayRun holds the rules that need no plan.
@@ -127,7 +134,7 @@ func (s *Stage) mayRun(l live) *safety.Refused {
 		return refuse(RuleNoState, "joints, base or jaw not reported", "all of them", "Wait for the robot, look again, then execute.")
 	}
 	if s.waypoint(s.staged, l).Kind == robot.KindNone {
-		return s.nothing()
+		return s.nothing(l)
 	}
 	if s.last != nil && s.ranRev == s.rev && !s.looked {
 		return refuse(RuleRepeated, "this target has run; "+s.last.Summary(), "an edit or a fresh look between two executes",
@@ -136,11 +143,12 @@ func (s *Stage) mayRun(l live) *safety.Refused {
 	return nil
 }
 
-// dead kills the preview for good: the same execute is refused until somebody looks again.
+// dead kills the preview for good: the same execute is refused until somebody looks again, and that look is
+// judged anew even if the robot and the scene stand still.
 func (s *Stage) dead(r *safety.Refused) *safety.Refused {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen.ok = false
+	s.seen.ok, s.stale = false, true
 	return r
 }
 
@@ -225,8 +233,15 @@ func (s *Stage) report(ctx context.Context, m *run, out robot.Outcome) *Report {
 
 func message(r *Report, scene error) string {
 	var text string
-	if r.Outcome.Result != robot.ResultReached {
-		text = "Cut short: " + r.Summary() + "."
+	if o := r.Outcome; o.Result != robot.ResultReached {
+		why := o.Why
+		if why == "" {
+			why = o.Result.String()
+		}
+		text = "Cut short: " + strings.TrimSuffix(why, ".") + "."
+	}
+	if r.Outcome.Stop != robot.StopConfirmed {
+		text = join(text, r.Outcome.Stop.String()+".")
 	}
 	if r.Success {
 		text = join(text, "TASK SUCCEEDED. The session will be closed; only observing and end_episode are left.")

@@ -62,7 +62,7 @@ func (s *Stage) renew() {
 	}
 	defer s.work.Unlock()
 	s.mu.Lock()
-	w, v, act := s.staged, s.verdict, s.activity
+	w, v, act, stale := s.staged, s.verdict, s.activity, s.stale
 	s.mu.Unlock()
 	if act != idle || w == (staged{}) {
 		return
@@ -74,7 +74,7 @@ func (s *Stage) renew() {
 	// A fifth of what kills a preview: nearer than that the old plan is as good.
 	dist, turn := apart(v.from, l)
 	switch {
-	case dist > s.o.MovedDist/5 || turn > s.o.MovedTurn/5 || v.from.real.Open != l.real.Open:
+	case stale || dist > s.o.MovedDist/5 || turn > s.o.MovedTurn/5 || v.from.real.Open != l.real.Open:
 		v = s.judge(w, l, sc)
 	case v.check.Plan != nil && sc != nil && sc.Seq != v.scene:
 		s.inScene(&v, sc)
@@ -83,7 +83,7 @@ func (s *Stage) renew() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.verdict = v
+	s.verdict, s.stale = v, false
 }
 
 // apart is how far the robot's tool or base moved between two instants: metres and radians.

@@ -114,6 +114,7 @@ type Stage struct {
 	staged    staged
 	rev       uint64 // counts changes of staged
 	verdict   verdict
+	stale     bool // the verdict is known to be out of date
 	orbit     Orbit
 	pinned    *Snapshot
 	seen      seen
@@ -175,7 +176,7 @@ func (s *Stage) snapshot(l live, sc *perception.Scene, ready *safety.Refused) *S
 		Last: s.last, LastShown: s.delivered, Episode: s.episode, Finished: s.finished, Now: s.o.Clock.Now(),
 	}
 	if !sn.Check.Staged {
-		sn.Check = Check{Reach: "The target is on the real gripper: nothing staged.", Refused: s.nothing()}
+		sn.Check = Check{Reach: "The target is on the real gripper: nothing staged.", Refused: s.nothing(l)}
 	}
 	if r := s.busy(); r != nil {
 		sn.Check.Refused = r
@@ -199,13 +200,15 @@ func (s *Stage) busy() *safety.Refused {
 }
 
 // nothing is the refusal of an execute with nothing to run, naming the last outcome; needs mu.
-func (s *Stage) nothing() *safety.Refused {
+func (s *Stage) nothing(l live) *safety.Refused {
 	last := "no waypoint has run in this episode"
 	if s.last != nil {
 		last = "the last waypoint: " + s.last.Summary()
 	}
 	if s.o.Face == Face3D {
-		return refuse(RuleNothingToDo, "target on the real gripper, same jaw; "+last,
+		t := s.target(s.staged, l).Pose
+		return refuse(RuleNothingToDo, fmt.Sprintf("target %s and %s from the real gripper, same jaw; %s",
+			meters.of(t.Dist(l.real.Pose)), degrees.of(t.Angle(l.real.Pose)), last),
 			fmt.Sprintf("more than %s or %s away, or another jaw state", meters.of(s.o.SameDist), degrees.of(s.o.SameTurn)),
 			"Move the target or toggle its jaw first.")
 	}
