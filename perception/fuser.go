@@ -85,6 +85,9 @@ func (o *Options) validate() error {
 			return fmt.Errorf("perception: two sources are named %q", in.Name)
 		}
 		seen[in.Name] = true
+		if c, ok := o.Calib[in.Name]; !in.Mount.Pose.Finite() || ok && !c.Finite() {
+			return fmt.Errorf("perception: the mount or calibration of source %q is no rigid transform", in.Name)
+		}
 		if in.Mount.Link == "" {
 			continue
 		}

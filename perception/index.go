@@ -207,4 +207,9 @@ func (s *Scene) ClearanceAbove(c geom.Capsule, within, floor float64) Hit {
 }
 
 // Obstacles is the number of points that Clearance knows.
-func (s *Scene) Obstacles() int { return len(s.index.pts) / 3 }
+func (s *Scene) Obstacles() int {
+	if s == nil || s.index == nil {
+		return 0
+	}
+	return len(s.index.pts) / 3
+}
