@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"viad/sim/mj"
+)
+
+// slice is how many time steps pass between two published states.
+const slice = 2
+
+// Run makes time pass until ctx ends or the twin is closed. It may be called once.
+func (t *Twin) Run(ctx context.Context) error {
+	t.mu.Lock()
+	if t.ran || t.closed {
+		t.mu.Unlock()
+		return errors.New("twin: Run was called before, or after Close")
+	}
+	t.ran = true
+	t.mu.Unlock()
+	t.run(ctx)
+	return nil
+}
+
+func (t *Twin) run(ctx context.Context) {
+	defer close(t.over)
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.endMotion(ErrOver)
+	}()
+	if t.clk.fast {
+		t.runFast(ctx)
+	} else {
+		t.runReal(ctx)
+	}
+}
+
+// napper waits on the wall clock, for a nudge, or for the end.
+type napper struct {
+	t     *Twin
+	ctx   context.Context
+	timer *time.Timer
+}
+
+func (t *Twin) newNapper(ctx context.Context) *napper {
+	n := &napper{t: t, ctx: ctx, timer: time.NewTimer(0)}
+	<-n.timer.C
+	return n
+}
+
+// nap returns false at the end. A negative d waits for a nudge only.
+func (n *napper) nap(d time.Duration) bool {
+	var c <-chan time.Time
+	if d >= 0 {
+		n.timer.Reset(d)
+		defer n.timer.Stop()
+		c = n.timer.C
+	}
+	select {
+	case <-n.ctx.Done():
+		return false
+	case <-n.t.stop:
+		return false
+	case <-n.t.clk.wake:
+	case <-c:
+	}
+	return true
+}
+
+func (n *napper) over() bool {
+	select {
+	case <-n.ctx.Done():
+		return true
+	case <-n.t.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// runFast advances while somebody waits and nothing delivered is unread.
+func (t *Twin) runFast(ctx context.Context) {
+	const first, longest, idle = 20 * time.Microsecond, time.Millisecond, 20 * time.Millisecond
+	n := t.newNapper(ctx)
+	pause := first
+	for !n.over() {
+		if t.clk.held() {
+			if !n.nap(pause) {
+				return
+			}
+			pause = min(2*pause, longest)
+			continue
+		}
+		pause = first
+		at, wanted, waived := t.clk.next()
+		switch {
+		case wanted || t.braking():
+			t.advance(at)
+		case waived: // its reader may come back without a nudge
+			n.nap(idle)
+		default:
+			n.nap(-1)
+		}
+	}
+}
+
+// runReal keeps physics at wall time; a machine that is too slow gets a clock that is too slow.
+func (t *Twin) runReal(ctx context.Context) {
+	const period, slip = 4 * time.Millisecond, 100 * time.Millisecond
+	n := t.newNapper(ctx)
+	wall, phys := wallNow(), t.clk.now.Load()
+	for !n.over() {
+		due := phys + int64(wallSince(wall))
+		now := t.clk.now.Load()
+		if due-now > int64(slip) {
+			wall, phys = wallNow(), now
+			continue
+		}
+		if now+int64(period) <= due {
+			t.advance(now + int64(period))
+			continue
+		}
+		n.nap(time.Duration(now + int64(period) - due))
+	}
+}
+
+// braking says whether the robot is coming to rest after a motion that nobody waits for any more.
+func (t *Twin) braking() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.resting && t.fault == nil
+}
+
+// advance steps physics up to one slice, not past the first step at or after the given time, publishes
+// the state and then wakes who waited, so that he sees the state of that time.
+func (t *Twin) advance(until int64) {
+	t.mu.Lock()
+	now := t.clk.now.Load()
+	for range slice {
+		t.stepOnce(now)
+		now += t.p.dt
+		if now >= until {
+			break
+		}
+	}
+	t.clk.now.Store(now)
+	t.publish()
+	t.tell()
+	t.mu.Unlock()
+	t.clk.fire()
+}
+
+// stepOnce is one time step from now.
+func (t *Twin) stepOnce(now int64) {
+	if t.fault != nil {
+		return // time goes on, the machine does not
+	}
+	if t.path.at(float64(now+t.p.dt-t.began)*1e-9, t.servo.ref) {
+		t.resting = true
+		if t.goal != nil {
+			t.finish(t.goal.done, nil)
+			t.goal = nil
+		}
+	}
+	if err := t.p.step(&t.servo, &t.jaw); err != nil {
+		t.breakdown(err)
+		return
+	}
+	if t.grip != nil {
+		t.grip.watch(t)
+	}
+}
+
+// ending is a motion that ended, to be told once the state of that moment is published.
+type ending struct {
+	done chan<- error // capacity 1
+	err  error
+}
+
+func (t *Twin) finish(done chan<- error, err error) { t.endings = append(t.endings, ending{done, err}) }
+
+func (t *Twin) tell() {
+	for _, e := range t.endings {
+		e.done <- e.err
+	}
+	t.endings = t.endings[:0]
+}
+
+// breakdown turns a physics error into a fault of the machine.
+func (t *Twin) breakdown(err error) {
+	t.fault = fmt.Errorf("twin: physics stopped: %w", err)
+	if w := mj.Warnings(); w != "" {
+		t.fault = fmt.Errorf("%w (%.200s)", t.fault, w)
+	}
+	t.endMotion(t.fault)
+}
