@@ -105,6 +105,13 @@ func TestExecute3D(t *testing.T) {
 		_, err = s.Advance(1) // an edit is as good as a look
 		ok(t, err)
 		run(t, s, 5)
+		s.MarkDelivered(5) // drawn from Pinned, say
+		run(t, s, 6)       // one look after the delivery is fresh
+		s.Show()           // the reply is lost
+		run(t, s, 7)       // and somebody looks
+		if w.ran() != 5 {
+			t.Errorf("%d motions", w.ran())
+		}
 	})
 	virtual(t, "jaw", func(t *testing.T) {
 		s, w := tabletop(t)
@@ -154,10 +161,11 @@ func TestExecute2D(t *testing.T) {
 		ok(t, s.NavRotate(geom.Rad(60)))
 		s.Show()
 		w.set(func(st *robot.State) { st.Base.Y += .004 }) // within the preview's tolerance: planned from here
+		w.nudge = geom.SE2{X: -.002}                       // and measured from where the motion began
 		rep, err := s.Execute(t.Context(), time.Now(), 1)
 		ok(t, err)
-		for _, d := range []geom.SE2{rep.OrderedBase, rep.RealizedBase} {
-			if math.Hypot(d.X-.3, d.Y-.1) > 1e-9 || math.Abs(d.Yaw-geom.Rad(60)) > 1e-9 {
+		for i, d := range []geom.SE2{rep.OrderedBase, rep.RealizedBase} {
+			if math.Hypot(d.X-.3-.002*float64(i), d.Y-.1) > 1e-9 || math.Abs(d.Yaw-geom.Rad(60)) > 1e-9 {
 				t.Errorf("displacement %+v", d)
 			}
 		}

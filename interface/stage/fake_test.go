@@ -67,7 +67,8 @@ type world struct {
 	stop     chan struct{}
 	began    chan struct{} // closed when Go begins, if set
 	success  bool
-	lost     bool // After comes back incomplete
+	nudge    geom.SE2 // moves the base just before a motion begins
+	lost     bool     // After comes back incomplete
 }
 
 var errNoSeed = errors.New("no seed converged")
@@ -184,6 +185,7 @@ func (w *world) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 		return robot.Outcome{}, w.goErr
 	}
 	w.goes = append(w.goes, p)
+	w.st.Base = w.st.Base.Mul(w.nudge)
 	before, took, part, result, why := w.st, w.took, w.short, w.result, w.why
 	if w.began != nil {
 		close(w.began)
@@ -213,6 +215,7 @@ func (w *world) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 	}
 	d := before.Base.Inv().Mul(p.EndBase)
 	st.Base = before.Base.Mul(geom.SE2{X: part * d.X, Y: part * d.Y, Yaw: part * d.Yaw})
+	st.Base.Yaw = geom.WrapAngle(st.Base.Yaw) // as odometry does
 	if k := p.Waypoint.Kind; (k == robot.KindJaw || k == robot.KindPoseJaw) && part == 1 {
 		st.Jaw.Open, st.Jaw.Aperture = p.Waypoint.Jaw.Open, map[bool]float64{true: .08}[p.Waypoint.Jaw.Open]
 	}

@@ -128,6 +128,9 @@ func TestAdvanceAndTeleport(t *testing.T) {
 	ok(t, err)
 	vec(t, "retreat 12", d, r3.Vec{Z: .072})
 	ok(t, s.TeleportTo(r3.Vec{X: .5, Y: .1, Z: .05}))
+	if s.Snapshot().Teleported {
+		t.Error("the flag is the 2D face's")
+	}
 	g := s.Snapshot().Target
 	vec(t, "teleport top-down", g.Pose.P, r3.Vec{X: .5, Y: .1, Z: .12})
 	vec(t, "approach kept", g.Pose.X(), r3.Vec{Z: -1})

@@ -32,7 +32,7 @@ func (s *Stage) Show() *Snapshot {
 	s.pinned = sn
 	v := &s.verdict
 	s.seen = seen{
-		ok: l.ok && s.activity == idle, rev: s.rev, from: l, scene: v.scene,
+		ok: l.ok, rev: s.rev, from: l, scene: v.scene,
 		movable: v.check.Staged && v.check.Refused == nil, near: v.near, at: sn.Now,
 	}
 	if s.last != nil && s.activity == idle {
