@@ -202,7 +202,13 @@ func (c *Config) checkRest() error {
 	if n := len(filepath.Join(c.StateDir, socketName)); n > 100 {
 		return c.complain("state_dir", "is %d characters long with the socket's name, and a Unix socket's path may have 100; choose a shorter folder", n)
 	}
+	if len(c.View.Target) != 3 {
+		return c.complain("view.target", "must be [x, y, z], for example [0.5 m, 0 m, 0.1 m]")
+	}
 	return first(
+		c.within("view.target[1]", float64(c.View.Target[1]), 0, 0, "0 m and 0 m: the start view looks along the robot's x axis"),
+		c.within("view.distance", float64(c.View.Distance), float64(c.Caps.ZoomNear), float64(c.Caps.ZoomFar), "caps.zoom_near and caps.zoom_far"),
+		c.within("view.elevation", float64(c.View.Elevation), 0, 85*degree, "0 deg and 85 deg"),
 		c.within("preview.age", c.Preview.Age.D().Seconds(), 1, 24*3600, "1 s and 24 h"),
 		c.within("preview.moved", float64(c.Preview.Moved), 1e-4, 0.1, "0.1 mm and 10 cm"),
 		c.within("preview.turned", float64(c.Preview.Turn), 0.01*degree, 20*degree, "0.01 deg and 20 deg"),

@@ -160,3 +160,31 @@ func (c *Config) logger(w io.Writer) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(w, o))
 }
+
+// Run runs the daemon.
+func (c *runCommand) Run(ctx context.Context, io streams) error {
+	cfg, err := Read(c.File)
+	if err != nil {
+		return usageError{err}
+	}
+	s, err := New(ctx, cfg, Options{Log: cfg.logger(io.err)})
+	if err != nil {
+		return startError{err}
+	}
+	fmt.Fprintf(io.err, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
+	err = s.Run(ctx, func() error { return cfg.banner(io.out, s.Addr(), s.token, s.desk.Path()) })
+	return errors.Join(err, s.Close())
+}
+
+// Run serves the tools on the process's own streams; everything else goes to stderr.
+func (c *stdioCommand) Run(ctx context.Context, io streams) error {
+	cfg, err := Read(c.File)
+	if err != nil {
+		return usageError{err}
+	}
+	s, err := New(ctx, cfg, Options{Log: cfg.logger(io.err), Stdio: true})
+	if err != nil {
+		return startError{err}
+	}
+	return errors.Join(s.RunStdio(ctx, io.in, io.out), s.Close())
+}

@@ -12,7 +12,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"gonum.org/v1/gonum/spatial/r3"
 
+	"viad/interface/stage"
 	"viad/safety"
 )
 
@@ -28,6 +30,7 @@ type Config struct {
 	Limits     Limits     `yaml:"limits"`
 	Caps       Caps       `yaml:"caps"`
 	Perception Perception `yaml:"perception"`
+	View       View       `yaml:"view"`
 	Preview    Preview    `yaml:"preview"`
 	Record     Record     `yaml:"record"`
 	Page       Page       `yaml:"page"`
@@ -82,6 +85,21 @@ type Box struct {
 // Span is [least, most].
 type Span []Length
 
+// View is the 3D face's viewport at the start and after camera_reset.
+type View struct {
+	Target    []Length `yaml:"target"`
+	Distance  Length   `yaml:"distance"`
+	Elevation Angle    `yaml:"elevation"`
+}
+
+// orbit is the view as the stage takes it. The azimuth is the contract's: from +X, looking to -X.
+func (v View) orbit() stage.Orbit {
+	return stage.Orbit{
+		Target:   r3.Vec{X: float64(v.Target[0]), Y: float64(v.Target[1]), Z: float64(v.Target[2])},
+		Distance: float64(v.Distance), Azimuth: 90 * degree, Elevation: float64(v.Elevation),
+	}
+}
+
 // Preview sets when a preview dies.
 type Preview struct {
 	Age   Duration `yaml:"age"`
@@ -122,6 +140,7 @@ func defaults(mobile bool) Config {
 		Limits:     defaultLimits(mobile),
 		Caps:       defaultCaps(),
 		Perception: Perception{Rate: 5, Voxel: 0.004},
+		View:       View{Target: []Length{0.5, 0, 0.1}, Distance: 1.2, Elevation: 35 * degree},
 		Preview:    Preview{Age: Duration(600e9), Moved: 0.005, Turn: Angle(0.5 * degree)},
 		Record:     Record{Folder: "record", Quota: 2 << 30, States: 10, WhenFull: "go_on"},
 		Page:       Page{Enabled: true, Rate: 3},

@@ -13,6 +13,9 @@ type part struct {
 	run  func(context.Context) error
 }
 
+// errDone is how a part ends the daemon in peace.
+var errDone = errors.New("done")
+
 // supervise runs all parts until ctx ends or one of them fails; then it ends the others and waits for
 // them. Parts end in the reverse order of the list, each after the one that leans on it, so that the robot
 // is the last to go. The error is the first failure, with the part's name.
@@ -31,6 +34,10 @@ func supervise(ctx context.Context, parts ...part) error {
 			err := p.run(own)
 			if err == nil && own.Err() == nil {
 				err = errors.New("ended by itself")
+			}
+			if errors.Is(err, errDone) {
+				failed(err)
+				return
 			}
 			if err != nil && !(errors.Is(err, context.Canceled) && own.Err() != nil) {
 				err = fmt.Errorf("%s: %w", p.name, err)

@@ -56,7 +56,7 @@ func (w *watch) Call(r tool.Record) {
 // line is the call as it is recorded, with the ages at the time it came in.
 func (w *watch) line(r tool.Record) record.Call {
 	c := record.Call{
-		Principal: r.Principal, Role: r.Role, Tool: r.Tool, Args: r.Args, Readout: r.Texts, Refused: r.Refused, Took: r.Took,
+		Principal: r.Principal, Role: r.Role, Tool: r.Tool, ID: r.ID, Args: r.Args, Readout: r.Texts, Refused: r.Refused, Took: r.Took,
 		SceneAge: -1, StateAge: -1,
 	}
 	for _, p := range r.Pictures {

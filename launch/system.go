@@ -1,0 +1,363 @@
+package launch
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/control"
+	"viad/drivers/robot"
+	"viad/interface/operator"
+	"viad/interface/record"
+	"viad/interface/stage"
+	"viad/interface/tool"
+	"viad/interface/tool/door"
+	"viad/interface/view"
+	"viad/interface/web"
+	"viad/perception"
+	"viad/safety"
+)
+
+// System is all rooms joined, for one launch file. New opens, Run lives, Close gives back.
+type System struct {
+	cfg    *Config
+	log    *slog.Logger
+	began  time.Time
+	token  string // the development token; empty when the file lists tokens
+	tokens []door.Token
+
+	state    *stateDir
+	listener net.Listener // nil for stdio
+	tls      *tls.Config  // nil without TLS
+	rig      *rig
+	kin      *control.Kinematics
+	guard    *safety.Guard
+	seat     *safety.Seat
+	fuser    *perception.Fuser
+	rec      *record.Recorder
+	watch    *watch
+	planner  robot.Planner
+	mover    robot.Robot // gate around recorder around guard around controller
+	stage    *stage.Stage
+	painter  *view.Painter
+	episode  *episode
+	tools    *tool.Server
+	desk     *operator.Server
+}
+
+// Options of a System.
+type Options struct {
+	Log   *slog.Logger
+	Stdio bool // no network door: the tools are served on the process's own streams
+}
+
+// New opens everything that a launch file asks for, the cheap and likely failures first, and starts nothing.
+func New(ctx context.Context, c *Config, o Options) (*System, error) {
+	s := &System{cfg: c, log: o.Log, began: time.Now()}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	steps := []func(context.Context) error{s.openState, s.openTokens, s.openDoor, s.openRecord, s.openMachine, s.openStage, s.openTools}
+	if o.Stdio {
+		steps = []func(context.Context) error{s.openState, s.openRecord, s.openMachine, s.openStage, s.openTools}
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// Close gives back what New opened. Run must have returned.
+func (s *System) Close() error {
+	var errs []error
+	if s.tools != nil {
+		errs = append(errs, s.tools.Close())
+	}
+	if s.rig != nil && s.rig.close != nil {
+		s.rig.close()
+	}
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.state != nil {
+		errs = append(errs, s.state.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *System) openState(context.Context) (err error) {
+	s.state, err = openStateDir(s.cfg.StateDir)
+	return err
+}
+
+func (s *System) openTokens(context.Context) error {
+	if s.cfg.Tokens.Generate {
+		token, err := development(s.cfg.state("token"))
+		if err != nil {
+			return err
+		}
+		t, err := door.NewToken("developer", door.Operator, door.Hash(token))
+		s.token, s.tokens = token, []door.Token{t}
+		return err
+	}
+	for _, t := range s.cfg.Tokens.List {
+		role, err := door.ParseRole(t.Role)
+		if err != nil {
+			return err
+		}
+		one, err := door.NewToken(t.Name, role, t.Hash)
+		if err != nil {
+			return err
+		}
+		s.tokens = append(s.tokens, one)
+	}
+	return nil
+}
+
+func (s *System) openDoor(ctx context.Context) (err error) {
+	if t := s.cfg.Listen.TLS; t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return fmt.Errorf("the certificate of listen.tls cannot be used: %w", err)
+		}
+		s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	s.listener, err = door.Listen(ctx, s.cfg.Listen.Address)
+	return err
+}
+
+func (s *System) openRecord(context.Context) (err error) {
+	c := s.cfg
+	limits, err := json.Marshal(struct {
+		Limits Limits
+		Caps   Caps
+	}{c.Limits, c.Caps})
+	if err != nil {
+		return err
+	}
+	s.rec, err = record.New(record.Options{
+		Folder: c.recordFolder(), Quota: int64(c.Record.Quota), Clock: robot.WallClock{}, Log: s.log,
+		Info: record.Info{Name: c.Name, Robot: c.robotName(), World: c.Robot.World, Seed: c.Robot.Seed, Face: c.Face, Version: Version(), Limits: limits},
+	})
+	return err
+}
+
+// openMachine joins body, controller, guard and eyes. The guard is the only robot that goes on from here.
+func (s *System) openMachine(context.Context) (err error) {
+	c := s.cfg
+	if s.rig, err = c.openRig(); err != nil {
+		return err
+	}
+	if s.kin, err = control.NewKinematics(c.description()); err != nil {
+		return err
+	}
+	ctrl, err := control.New(control.Options{Body: s.rig.body, Kinematics: s.kin, Clock: s.rig.clock, Settings: c.Limits.settings()})
+	if err != nil {
+		return err
+	}
+	b := c.Perception.Bounds
+	o := perception.Options{
+		Sources: s.rig.sources, Kin: s.kin, Clock: s.rig.clock, State: s.rig.body.State, Log: s.log,
+		RateHz: float64(c.Perception.Rate), Voxel: float64(c.Perception.Voxel),
+	}
+	if b.X != nil {
+		o.Bounds = r3.Box{
+			Min: r3.Vec{X: float64(b.X[0]), Y: float64(b.Y[0]), Z: float64(b.Z[0])},
+			Max: r3.Vec{X: float64(b.X[1]), Y: float64(b.Y[1]), Z: float64(b.Z[1])},
+		}
+	}
+	if s.fuser, err = perception.NewFuser(o); err != nil {
+		return err
+	}
+	s.guard, err = safety.NewGuard(safety.Options{
+		Robot: ctrl, Kin: s.kin, Clock: s.rig.clock, Scenes: s.fuser, Limits: c.Limits.safety(),
+		AutoArm: c.Robot.Arm == "auto" && c.Robot.Driver == "twin", Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.seat = safety.NewSeat(s.rig.clock, c.SeatSilence.D(), s.log)
+	every := time.Duration(0)
+	if c.Record.States > 0 {
+		every = time.Duration(float64(time.Second) / float64(c.Record.States))
+	}
+	s.mover = gate{record.Robot{Robot: s.guard, Rec: s.rec, Clock: s.rig.clock, Every: every}, s.gated}
+	s.planner = ctrl
+	return nil
+}
+
+func (s *System) openStage(context.Context) (err error) {
+	c := s.cfg
+	face := stage.Face3D
+	if c.Face == "2d" {
+		face = stage.Face2D
+	}
+	gone := stage.StopNow
+	if c.OnClientGone == "finish" {
+		gone = stage.Finish
+	}
+	s.stage = stage.New(stage.Options{
+		Face: face, Caps: c.Caps.stage(c.Limits.Motion), Kin: s.kin, Clock: s.rig.clock, Planner: s.planner, Mover: s.mover,
+		Checker: gateCheck{s.guard, s.gated}, Scenes: s.fuser, Home: c.View.orbit(), PreviewAge: c.Preview.Age.D(),
+		MovedDist: float64(c.Preview.Moved), MovedTurn: float64(c.Preview.Turn), OnClientGone: gone, Log: s.log,
+	})
+	s.painter, err = view.NewPainter(view.Options{Kin: s.kin, Voxel: float64(c.Perception.Voxel), Gripper: gripperShape(s.kin)})
+	return err
+}
+
+func (s *System) openTools(context.Context) (err error) {
+	c := s.cfg
+	s.watch = &watch{rec: s.rec, clock: s.rig.clock}
+	s.episode = &episode{s: s, seed: c.Robot.Seed, n: 1}
+	face := stage.Face3D
+	if c.Face == "2d" {
+		face = stage.Face2D
+	}
+	s.tools, err = tool.New(tool.Options{
+		Face: face, Stage: s.stage, Painter: s.painter, Episode: s.episode, Seat: s.seat, Record: s.watch, Clock: s.rig.clock,
+		Caps: c.Caps.stage(c.Limits.Motion), Model: s.kin.Model(), WristDepth: s.wristDepth(), Version: Version(), Log: s.log,
+	})
+	return err
+}
+
+func (s *System) wristDepth() bool {
+	for _, src := range s.rig.sources {
+		if in := src.Info(); in.Name == "wrist" {
+			return in.HasDepth
+		}
+	}
+	return false
+}
+
+// Addr is where the door listens; empty for stdio.
+func (s *System) Addr() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Token is the development token; empty when the file lists tokens.
+func (s *System) Token() string { return s.token }
+
+// MCP is the agents' address.
+func (s *System) MCP() string { return s.cfg.mcpURL(s.Addr()) }
+
+// Run lives until ctx ends or a part fails. ready is called once, when the first scene is there and the
+// door is open. At the end the robot is stopped first, and everything else after it.
+func (s *System) Run(ctx context.Context, ready func() error) error {
+	parts, err := s.base()
+	if err != nil {
+		return err
+	}
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	parts = append(parts, part{"http", func(ctx context.Context) error {
+		return door.Serve(ctx, s.listener, handler, s.tls)
+	}}, part{"start", s.first(ready)}, part{"robot", s.stopAtEnd})
+	return supervise(ctx, parts...)
+}
+
+// RunStdio serves the tools on in and out until in ends or ctx does. Whoever holds the other end drives.
+func (s *System) RunStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	parts, err := s.base()
+	if err != nil {
+		return err
+	}
+	who := door.Principal{Name: "stdio", Role: door.Driver}
+	parts = append(parts, part{"start", s.first(func() error { return nil })}, part{"stdio", func(ctx context.Context) error {
+		if err := s.tools.ServeStdio(ctx, who, in, out); err != nil {
+			return err
+		}
+		return errDone
+	}}, part{"robot", s.stopAtEnd})
+	return supervise(ctx, parts...)
+}
+
+// base is the parts that both ways of serving need, in the order in which they lean on each other.
+func (s *System) base() ([]part, error) {
+	var err error
+	if s.desk, err = operator.Listen(s.cfg.state(operator.SocketName), desk{s}); err != nil {
+		return nil, err
+	}
+	s.rec.Begin(1)
+	parts := []part{{"record", s.rec.Run}}
+	if s.rig.run != nil {
+		parts = append(parts, part{"robot driver", s.rig.run})
+	}
+	return append(parts, part{"perception", s.fuser.Run}, part{"operator socket", s.desk.Run}), nil
+}
+
+// first waits for the first scene, so that nobody is told to come in before there is something to see.
+func (s *System) first(ready func() error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		look, cancel := context.WithTimeout(ctx, firstScene)
+		_, err := s.fuser.Refresh(look, time.Time{})
+		cancel()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the daemon is stopping
+			}
+			return startError{fmt.Errorf("the sensors gave no first scene: %w", err)}
+		}
+		if err := ready(); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
+}
+
+// firstScene bounds the wait for the first scene.
+const firstScene = 60 * time.Second
+
+// stopAtEnd disarms, and thereby stops the robot, before any other part ends.
+func (s *System) stopAtEnd(ctx context.Context) error {
+	<-ctx.Done()
+	stop, cancel := withTimeout(ctx)
+	defer cancel()
+	if err := s.guard.Disarm(stop, "shutdown"); err != nil {
+		s.log.Error("the robot's standstill was not confirmed at shutdown", "error", err)
+		return fmt.Errorf("stop NOT confirmed: use the e-stop: %w", err)
+	}
+	return nil
+}
+
+// handler is the door with both rooms behind it.
+func (s *System) handler() (http.Handler, error) {
+	c := s.cfg
+	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.Listen.Hosts, Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
+	m := http.NewServeMux()
+	m.Handle("/mcp", d.Guard(s.tools.HTTP()))
+	if !c.Page.Enabled {
+		m.Handle("/", d.Public(http.NotFoundHandler()))
+		return m, nil
+	}
+	p, err := web.New(web.Options{
+		Room: room{s}, Every: time.Duration(float64(time.Second) / float64(c.Page.Rate)), Secure: c.Listen.TLS.Cert != "", Log: s.log,
+		Lookup: func(token string) (string, bool) {
+			who, ok := door.Lookup(s.tokens, token)
+			return who.Name, ok
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Handle("/", d.Public(p.Handler()))
+	return m, nil
+}
