@@ -95,7 +95,10 @@ func (c *canvas) polyline(ps []r3.Vec, k ink) {
 		if k.rim == 0 {
 			h.col = 0xFFFFFF
 		}
-		h.alpha = .85
+		h.alpha, h.hidden = .85, k.faded()/2
+		if h.hidden == 0 {
+			h.hidden = -1
+		}
 		c.polyline(ps, h)
 	}
 	var run float64

@@ -186,3 +186,65 @@ func paintCells(c *canvas, buf []cell) {
 		}
 	}
 }
+
+// maxGap is the widest hole in pixels that closeGaps fills.
+const maxGap = 5
+
+// closeGaps fills small holes in a surface that was sampled more thinly than its points are drawn: empty cells
+// with the same surface close by on all four sides. What it fills counts as cloud for picks too.
+func closeGaps(buf []cell, w, h int) {
+	for y := 1; y < h-1; y++ {
+		row := buf[y*w : (y+1)*w]
+		for x := 1; x < w; x++ {
+			if row[x] != nothing || row[x-1] == nothing {
+				continue
+			}
+			end := x
+			for end < w && end-x <= maxGap && row[end] == nothing {
+				end++
+			}
+			if end == w || row[end] == nothing {
+				x = end
+				continue
+			}
+			if l, r := row[x-1], row[end]; alike(l, r) {
+				for i := x; i < end; i++ {
+					if c := l; flanked(buf, w, h, i, y, l) {
+						if end-i < i-x+1 {
+							c = r
+						}
+						row[i] = c
+					}
+				}
+			}
+			x = end
+		}
+	}
+}
+
+// flanked reports whether the surface of c lies above and below a cell.
+func flanked(buf []cell, w, h, x, y int, c cell) bool {
+	found := 0
+	for _, d := range [2]int{-1, 1} {
+		for k := 1; k <= maxGap; k++ {
+			yy := y + d*k
+			if yy < 0 || yy >= h {
+				break
+			}
+			if v := buf[yy*w+x]; v != nothing {
+				if alike(v, c) {
+					found++
+				}
+				break
+			}
+		}
+	}
+	return found == 2
+}
+
+// alike reports whether two cells may lie on one surface.
+func alike(a, b cell) bool {
+	za, zb := a.depth(), b.depth()
+	d := za - zb
+	return d < .02*za && d > -.02*za
+}

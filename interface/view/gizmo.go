@@ -32,33 +32,67 @@ func (r ring) at(c r3.Vec, radius, t float64) r3.Vec {
 	return r3.Add(c, r3.Add(r3.Scale(radius*k, r.e1), r3.Scale(radius*s, r.e2)))
 }
 
+// gizmoRadius is the radius of the rings in metres.
+const gizmoRadius = .11
+
 // gizmo draws the rings about the closure point, each with an arrow the way a positive angle turns.
 func (v view3D) gizmo(g geom.Pose) {
 	const n = 96
-	radius := .1
-	var taken []r3.Vec
 	rings := gizmoRings(g)
 	for _, r := range rings {
 		ps := make([]r3.Vec, 0, n+1)
 		for i := range n + 1 {
-			ps = append(ps, r.at(g.P, radius, 2*math.Pi*float64(i)/n))
+			ps = append(ps, r.at(g.P, gizmoRadius, 2*math.Pi*float64(i)/n))
 		}
-		polyline3(v.c, v.l, ps, ink{col: r.col, width: 3, halo: 1.2, hidden: .35})
+		polyline3(v.c, v.l, ps, ink{col: r.col, width: 3.2, halo: 1.2, hidden: .35})
 	}
-	for _, r := range rings {
-		t := v.arrowAngle(r, g.P, radius, taken)
-		tip, ok := v.l.project(r.at(g.P, radius, t))
-		tail, ok2 := v.l.project(r.at(g.P, radius, t-.12))
-		if !ok || !ok2 {
+	var tips []r3.Vec // of the arrows placed so far, then also of their words
+	var dirs [3]r3.Vec
+	var have [3]bool
+	for i, r := range rings {
+		t := v.arrowAngle(r, g.P, tips)
+		tip, ok := v.l.project(r.at(g.P, gizmoRadius, t))
+		tail, ok2 := v.l.project(r.at(g.P, gizmoRadius, t-.1))
+		if !ok || !ok2 || math.Hypot(tip.X-tail.X, tip.Y-tail.Y) < 1e-3 {
 			continue
 		}
-		taken = append(taken, tip)
-		v.c.arrowhead(r3.Vec{X: tip.X, Y: tip.Y}, tip.X-tail.X, tip.Y-tail.Y, 19, r.col)
-		out, ok := v.l.project(r.at(g.P, radius*1.22, t-.1))
-		if ok {
-			v.plate(out, "+"+r.name, r.col)
+		d := r3.Unit(r3.Vec{X: tip.X - tail.X, Y: tip.Y - tail.Y})
+		tip = r3.Vec{X: tip.X + 9*d.X, Y: tip.Y + 9*d.Y} // the ring runs through the arrow's middle
+		v.c.arrowhead(tip, d.X, d.Y, 22, r.col)
+		dirs[i], have[i] = tip, true
+		tips = append(tips, tip)
+	}
+	mid, ok := v.l.project(g.P)
+	for i, r := range rings {
+		if !have[i] || !ok {
+			continue
+		}
+		s := v.besides(dirs[i], mid, tips)
+		tips = append(tips, s)
+		v.plate(s, "+"+r.name, r.col)
+	}
+}
+
+// besides is a place for a word next to an arrow: outwards, and clear of what is there already.
+func (v view3D) besides(tip, mid r3.Vec, taken []r3.Vec) r3.Vec {
+	best, most := tip, math.Inf(-1)
+	for i := range 16 {
+		sn, cs := math.Sincos(2 * math.Pi * float64(i) / 16)
+		s := r3.Vec{X: tip.X + 32*cs, Y: tip.Y + 26*sn}
+		if s.X < 24 || s.Y < 16 || s.X > float64(v.c.w-24) || s.Y > float64(v.c.h-16) {
+			continue
+		}
+		score := .25 * math.Min(90, math.Hypot(s.X-mid.X, s.Y-mid.Y))
+		for _, o := range taken {
+			if o != tip {
+				score -= 60 * math.Exp(-math.Hypot(o.X-s.X, o.Y-s.Y)/22)
+			}
+		}
+		if score > most {
+			best, most = s, score
 		}
 	}
+	return best
 }
 
 // plate is a word in white on a coloured plate, centred.
@@ -72,18 +106,18 @@ func (v view3D) plate(s r3.Vec, word string, col rgb) {
 
 // arrowAngle is where on a ring its arrow is seen best: towards the lens, across the line of sight, in the
 // open, and away from the arrows that are there already.
-func (v view3D) arrowAngle(r ring, c r3.Vec, radius float64, taken []r3.Vec) float64 {
+func (v view3D) arrowAngle(r ring, c r3.Vec, taken []r3.Vec) float64 {
 	best, bestScore := 0.0, math.Inf(-1)
 	for i := range 48 {
 		t := 2 * math.Pi * float64(i) / 48
-		p := r.at(c, radius, t)
+		p := r.at(c, gizmoRadius, t)
 		s, ok := v.l.project(p)
-		q, ok2 := v.l.project(r.at(c, radius, t-.12))
+		q, ok2 := v.l.project(r.at(c, gizmoRadius, t-.12))
 		if !ok || !ok2 || s.X < 40 || s.Y < 40 || s.X > float64(v.l.w-40) || s.Y > float64(v.l.h-40) {
 			continue
 		}
 		toLens := r3.Unit(r3.Sub(v.l.pos, p))
-		score := .5*r3.Dot(r3.Unit(r3.Sub(p, c)), toLens) + math.Hypot(s.X-q.X, s.Y-q.Y)/(v.l.fx*radius*.12/s.Z)
+		score := .5*r3.Dot(r3.Unit(r3.Sub(p, c)), toLens) + math.Hypot(s.X-q.X, s.Y-q.Y)/(v.l.fx*gizmoRadius*.12/s.Z)
 		if v.c.hides(int(s.X), int(s.Y), s.Z) {
 			score -= 1
 		}

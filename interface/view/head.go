@@ -163,32 +163,33 @@ func side(dx, dy float64) string {
 
 // banner is a strip along the top: what is staged, and the verdict on it in words.
 func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
-	f := p.faces.bold
+	const row = 19
+	b, f := p.faces.bold, p.faces.text
 	head := "staged: " + sn.Mode.String()
 	if sn.Moving {
 		head = "robot is moving"
 	}
 	vs := verdicts(sn)
-	x0 := f.width(head) + 28
-	total := x0
+	x, y := b.width(head)+30, 5
+	total := x
 	for _, v := range vs {
-		total += f.width(v.words) + 44
+		total += f.width(v.words) + 46
 	}
+	oneRow := total <= c.w
 	rows := 1
-	if total > c.w {
+	if !oneRow {
 		rows = len(vs)
 	}
-	c.shade(0, 8+rows*19)
-	c.text(f, 12, 5, head, inkLight, false)
-	x, y := x0, 5
+	c.shade(0, 9+rows*row)
+	c.text(b, 12, y, head, inkLight, false)
 	for _, v := range vs {
-		v.sign(c, float64(x)+8, float64(y)+9)
-		words := f.cutTo(v.words, c.w-x-30)
-		c.text(f, x+22, y, words, inkLight, false)
-		if rows > 1 {
-			y += 19
+		v.sign(c, float64(x)+8, float64(y)+8)
+		words := f.cutTo(v.words, c.w-x-28)
+		c.text(f, x+21, y, words, inkLight, false)
+		if oneRow {
+			x += f.width(words) + 46
 		} else {
-			x += f.width(words) + 44
+			x, y = 12, y+row
 		}
 	}
 }

@@ -21,8 +21,8 @@ func JPEG(img *image.RGBA, quality int) ([]byte, error) {
 	return pack(img, quality, turboEncode)
 }
 
-// encoder packs a picture at one quality; ok is false when this encoder is not to be had.
-type encoder func(img *image.RGBA, quality int) (b []byte, ok bool, err error)
+// encoder packs a picture at one quality; ok is false when this encoder is not to be had or would not do it.
+type encoder func(img *image.RGBA, quality int) (b []byte, ok bool)
 
 func pack(img *image.RGBA, quality int, first encoder) ([]byte, error) {
 	if quality == 0 {
@@ -32,12 +32,12 @@ func pack(img *image.RGBA, quality int, first encoder) ([]byte, error) {
 		return nil, fmt.Errorf("pack JPEG: want a picture and a quality of 1..100, got quality %d", quality)
 	}
 	for {
-		b, ok, err := first(img, quality)
-		if err == nil && !ok {
-			b, err = plainEncode(img, quality)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("pack JPEG: %w", err)
+		b, ok := first(img, quality)
+		if !ok {
+			var err error
+			if b, err = plainEncode(img, quality); err != nil {
+				return nil, fmt.Errorf("pack JPEG: %w", err)
+			}
 		}
 		if len(b) <= MaxJPEG {
 			return b, nil

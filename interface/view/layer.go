@@ -63,6 +63,7 @@ func (p *Painter) drawLayer(sc *perception.Scene, o stage.Orbit) *layer {
 			size = spacing(sc.Cloud)
 		}
 		splat(l.cells, &l.lens, sc.Cloud, size, allClasses)
+		closeGaps(l.cells, w, h)
 	}
 	drawGrid(c, &l.lens, o)
 	paintCells(c, l.cells)

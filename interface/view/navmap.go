@@ -44,6 +44,7 @@ func (p *Painter) NavMap(sn *stage.Snapshot) *image.RGBA {
 	p.rings(m)
 	m.footprint(p.o.Footprint, geom.SE2{}, 0x6B7480, 0x9AA3AE, .55)
 	m.nose(r, geom.SE2{}, 0x6B7480)
+	p.ringWords(m)
 	d := sn.BaseDelta
 	if d.Finite() {
 		m.footprint(p.o.Footprint, d, 0xB3120E, targetRed, .42)
@@ -107,6 +108,10 @@ func (p *Painter) rings(m navMap) {
 	}
 	m.c.line(m.at(mapReach+.03, 0), m.at(-mapReach-.03, 0), ink{col: 0xC3CCD6, width: 1})
 	m.c.line(m.at(0, mapReach+.03), m.at(0, -mapReach-.03), ink{col: 0xC3CCD6, width: 1})
+}
+
+// ringWords labels the rings, over the footprints.
+func (p *Painter) ringWords(m navMap) {
 	for i := 1; i <= 5; i++ {
 		r := .1 * float64(i)
 		// Along a diagonal, where neither axis nor footprint's nose is.

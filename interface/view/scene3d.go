@@ -14,9 +14,10 @@ import (
 
 // view3D is the cloud view being drawn: the canvas over its rectangle and the lens it is seen through.
 type view3D struct {
-	c *canvas
-	l *lens
-	p *Painter
+	c   *canvas
+	l   *lens
+	p   *Painter
+	box image.Rectangle // pixels the target covers
 }
 
 // cloudView draws cloud and target into img, or with a nil img into depths only. The caller gives v.c.z back.
@@ -36,7 +37,7 @@ func (p *Painter) cloudView(sn *stage.Snapshot, img *image.RGBA) view3D {
 		copy(c.pix[y*c.stride:y*c.stride+4*c.w], ly.pix[y*4*c.w:(y+1)*4*c.w])
 	}
 	v := view3D{c: c, l: &ly.lens, p: p}
-	v.target(sn)
+	v.box = v.target(sn)
 	return v
 }
 
@@ -59,11 +60,11 @@ func blocked(sn *stage.Snapshot) bool {
 	return sn.Check.Staged && sn.Check.Reachable && !sn.Check.Clear
 }
 
-func (v view3D) target(sn *stage.Snapshot) {
+func (v view3D) target(sn *stage.Snapshot) image.Rectangle {
 	if !sn.Target.Pose.Finite() {
-		return
+		return image.Rectangle{}
 	}
-	drawSolid(v.c, v.l, v.p.gripper(v.p.aperture(sn)), sn.Target.Pose, targetLook(sn), &v.p.solids)
+	return drawSolid(v.c, v.l, v.p.gripper(v.p.aperture(sn)), sn.Target.Pose, targetLook(sn), &v.p.solids)
 }
 
 // axes draws the robot frame at its origin.
@@ -71,8 +72,14 @@ func (v view3D) axes() {
 	const n = .15
 	for _, a := range robotAxes {
 		v.arrow3(r3.Vec{}, r3.Scale(n, a.dir), ink{col: a.col, width: 3, halo: 1, hidden: .3}, 13)
-		if s, ok := v.l.project(r3.Scale(n+.025, a.dir)); ok {
-			v.label(s, a.name, a.col)
+		o, ok := v.l.project(r3.Vec{})
+		s, ok2 := v.l.project(r3.Scale(n, a.dir))
+		if ok && ok2 {
+			d := r3.Vec{X: s.X - o.X, Y: s.Y - o.Y}
+			if l := r3.Norm(d); l > 1 {
+				d = r3.Scale(20/l, d)
+			}
+			v.label(r3.Add(s, d), a.name, a.col)
 		}
 	}
 }
@@ -193,8 +200,10 @@ func (v view3D) verdict(sn *stage.Snapshot) {
 			note(v.c, v.p.faces.bold, int(s.X)+20, int(s.Y), "way blocked here", bad)
 		}
 	}
-	if s, ok := v.l.project(sn.Target.Pose.P); unreachable(sn) && ok && v.l.inside(s.X, s.Y) {
-		note(v.c, v.p.faces.bold, int(s.X)+60, int(s.Y)-40, "target not reachable", warn)
+	if unreachable(sn) && !v.box.Empty() {
+		words := "target not reachable"
+		x := (v.box.Min.X+v.box.Max.X)/2 - v.p.faces.bold.width(words)/2 - 7
+		note(v.c, v.p.faces.bold, x, v.box.Min.Y-16, words, warn)
 	}
 }
 

@@ -36,7 +36,7 @@ type face struct {
 }
 
 // faces are the fonts of all pictures.
-type faces struct{ small, body, bold, title *face }
+type faces struct{ small, text, body, bold, title *face }
 
 func loadFaces() (*faces, error) {
 	regular, err := opentype.Parse(goregular.TTF)
@@ -52,7 +52,7 @@ func loadFaces() (*faces, error) {
 		to   **face
 		from *opentype.Font
 		size float64
-	}{{&fs.small, regular, 12}, {&fs.body, regular, 14}, {&fs.bold, bold, 14}, {&fs.title, bold, 16}} {
+	}{{&fs.small, regular, 12}, {&fs.text, regular, 13}, {&fs.body, regular, 14}, {&fs.bold, bold, 14}, {&fs.title, bold, 16}} {
 		if *f.to, err = rasterise(f.from, f.size); err != nil {
 			return nil, err
 		}

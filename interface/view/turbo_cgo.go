@@ -53,7 +53,6 @@ static void viad_tj_free(unsigned char *p) { tj_free(p); }
 import "C"
 
 import (
-	"errors"
 	"image"
 	"unsafe"
 )
@@ -63,19 +62,16 @@ const subsamp444 = 0
 
 // turboEncode packs with libjpeg-turbo, opened when first needed. Colour is kept at full resolution: red and
 // blue lines a pixel or two wide carry meaning.
-func turboEncode(img *image.RGBA, quality int) ([]byte, bool, error) {
+func turboEncode(img *image.RGBA, quality int) ([]byte, bool) {
 	var out *C.uchar
 	var size C.ulong
 	pix := img.Pix[img.PixOffset(img.Rect.Min.X, img.Rect.Min.Y):]
 	rc := C.viad_tj_pack((*C.uchar)(unsafe.Pointer(&pix[0])), C.int(img.Rect.Dx()), C.int(img.Rect.Dy()),
 		C.int(img.Stride), subsamp444, C.int(quality), &out, &size)
-	switch rc {
-	case 0:
-		b := C.GoBytes(unsafe.Pointer(out), C.int(size))
-		C.viad_tj_free(out)
-		return b, true, nil
-	case -1:
-		return nil, false, nil
+	if rc != 0 {
+		return nil, false
 	}
-	return nil, true, errors.New("libjpeg-turbo could not pack the picture")
+	b := C.GoBytes(unsafe.Pointer(out), C.int(size))
+	C.viad_tj_free(out)
+	return b, true
 }

@@ -48,8 +48,10 @@ func (v view3D) caption(sn *stage.Snapshot) {
 	o := viewport(sn.Orbit)
 	s := fmt.Sprintf("azimuth %.0f°  elevation %.0f°  distance %.2f m   grid 10 cm",
 		math.Abs(math.Mod(geom.Deg(o.Azimuth), 360)), geom.Deg(o.Elevation), o.Distance)
-	f := v.p.faces.small
-	v.c.text(f, v.c.w-f.width(s)-12, v.c.h-f.height-8, s, inkSoft, true)
+	f := v.p.faces.text
+	x, y := v.c.w-f.width(s)-16, v.c.h-f.height-10
+	v.c.chip(float64(x-8), float64(y-4), float64(v.c.w-8), float64(y+f.height+4), 5, 0xFFFFFF, .86)
+	v.c.text(f, x, y, s, inkSoft, false)
 	if sn.Scene == nil {
 		note(v.c, v.p.faces.title, v.c.w/2-90, v.c.h/2, "no scene yet: no sensor has delivered", warn)
 	}
@@ -141,18 +143,25 @@ func (p *Painter) status(c *canvas, sn *stage.Snapshot) {
 	y += 7
 	p.gripperLine(c, y, "target", sn.Target, targetBlue)
 	y += 19
-	f := p.faces.small
-	c.text(f, 28, y, "approach "+vecWords(sn.Target.Pose.X(), 2)+"   opening "+vecWords(sn.Target.Pose.Y(), 2), inkSoft, false)
-	y += 19
+	f := p.faces.text
+	c.text(f, 30, y, "approach "+vecWords(sn.Target.Pose.X(), 2)+"   opening "+vecWords(sn.Target.Pose.Y(), 2), inkSoft, false)
+	y += 20
 	p.gripperLine(c, y, "real", sn.Real, realGray)
 	y += 23
-	for _, v := range verdicts(sn) {
+	vs := verdicts(sn)
+	left := 5 // lines that fit
+	for i, v := range vs {
+		lines := f.wrap(v.words, c.w-40, max(1, min(3, left-(len(vs)-1-i))))
+		if len(lines) == 0 || left <= 0 {
+			continue
+		}
+		left -= len(lines)
 		v.sign(c, 17, float64(y)+8)
-		for _, line := range p.faces.small.wrap(v.words, c.w-40, 2) {
-			c.text(p.faces.small, 30, y, line, inkDark, false)
+		for _, line := range lines {
+			c.text(f, 30, y, line, inkDark, false)
 			y += 15
 		}
-		y += 5
+		y += 3
 	}
 }
 
@@ -209,12 +218,13 @@ func verdicts(sn *stage.Snapshot) []verdict {
 	}
 	switch {
 	case !k.Staged:
-		return append(out, verdict{"nothing staged: target = real gripper", inkSoft})
+		return append(out, verdict{orWords(k.Reach, "nothing staged"), inkSoft})
 	case !k.Reachable:
 		out = append(out, verdict{orWords(k.Reach, "target not reachable"), warn})
-		if k.Way == "" {
-			return out
+		if k.Way != "" {
+			out = append(out, verdict{k.Way, inkSoft}) // there is no plan to judge
 		}
+		return out
 	default:
 		out = append(out, verdict{orWords(k.Reach, "target reachable"), good})
 	}

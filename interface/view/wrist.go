@@ -53,25 +53,50 @@ func WristSize(w, h int) (int, int) {
 	return WristMaxWidth, max(1, (h*WristMaxWidth+w/2)/w)
 }
 
-// glyph draws |----.----|: every end is where the target's own point projects.
+// glyph draws |----.----|: its ends and its dot are where the target's fingertips and closure point project. So
+// that a closed or distant gripper stays legible, ticks are drawn at least glyphGap pixels from the dot and
+// glyphTick pixels to either side of the line.
 func (p *Painter) glyph(c *canvas, l *lens, sn *stage.Snapshot) {
+	const glyphGap, glyphTick = 12, 9
 	g := sn.Target.Pose
 	half := math.Max(p.aperture(sn), padThickness) / 2
-	at := func(y, z float64) r3.Vec { return g.Point(r3.Vec{Y: y, Z: z}) }
-	strokes := [][2]r3.Vec{
-		{at(-half, 0), at(half, 0)},
-		{at(half, -tickHalf), at(half, tickHalf)},
-		{at(-half, -tickHalf), at(-half, tickHalf)},
+	mid, ok := l.project(g.P)
+	var strokes [][2]r3.Vec
+	for _, side := range [2]float64{1, -1} {
+		a, b := g.Point(r3.Vec{Y: side * half, Z: -tickHalf}), g.Point(r3.Vec{Y: side * half, Z: tickHalf})
+		end := mix(a, b, .5)
+		pa, ok1 := l.project(a)
+		pb, ok2 := l.project(b)
+		pe, ok3 := l.project(end)
+		if !ok || !ok1 || !ok2 || !ok3 {
+			if u, v, seen := clip(l.local(g.P), l.local(end)); seen {
+				strokes = append(strokes, [2]r3.Vec{l.screen(u), l.screen(v)})
+			}
+			continue
+		}
+		at := atLeast(mid, pe, glyphGap)
+		tick := atLeast(r3.Vec{}, r3.Vec{X: (pb.X - pa.X) / 2, Y: (pb.Y - pa.Y) / 2}, glyphTick)
+		strokes = append(strokes, [2]r3.Vec{mid, at}, [2]r3.Vec{r3.Sub(at, tick), r3.Add(at, tick)})
 	}
 	for _, k := range []ink{{col: 0xFFFFFF, width: 7, alpha: .8}, {col: red, width: 3.6}} {
 		for _, s := range strokes {
-			segment3(c, l, s[0], s[1], k)
+			c.line(r3.Vec{X: s[0].X, Y: s[0].Y}, r3.Vec{X: s[1].X, Y: s[1].Y}, k)
 		}
 	}
-	if s, ok := l.project(g.P); ok {
-		c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 0, 0xFFFFFF, .9)
-		c.disc(r3.Vec{X: s.X, Y: s.Y}, 5.4, 0, red, 1)
+	if ok {
+		c.disc(r3.Vec{X: mid.X, Y: mid.Y}, 6.4, 0, 0xFFFFFF, .9)
+		c.disc(r3.Vec{X: mid.X, Y: mid.Y}, 5, 0, red, 1)
 	}
+}
+
+// atLeast is b, pushed away from a on the picture until it is n pixels off.
+func atLeast(a, b r3.Vec, n float64) r3.Vec {
+	dx, dy := b.X-a.X, b.Y-a.Y
+	l := math.Hypot(dx, dy)
+	if l >= n || l < 1e-9 {
+		return b
+	}
+	return r3.Vec{X: a.X + dx*n/l, Y: a.Y + dy*n/l}
 }
 
 // bigX draws the light-blue X where the approach axis meets a surface.
