@@ -143,7 +143,8 @@ type Checker interface {
 type Scenes interface {
 	// Scene is the newest fused scene; nil before the first.
 	Scene() *perception.Scene
-	// Refresh blocks until a scene exists whose exposures are all at or after t.
+	// Refresh blocks until a scene exists whose exposures are all at or after t. It must end by itself when a
+	// sensor is silent: after a motion stage waits for it whether or not anybody still waits for stage.
 	Refresh(ctx context.Context, t time.Time) (*perception.Scene, error)
 }
 

@@ -178,12 +178,9 @@ func (s *Stage) fresh(ctx context.Context, must bool) (*perception.Scene, error)
 	if sc := s.o.Scenes.Scene(); sc != nil && !must && now.Sub(sc.At) < s.o.SceneAge {
 		return sc, nil
 	}
-	// Wall time on purpose: a picture costs computing time, of which a twin's physics clock knows nothing.
-	ctx, cancel := context.WithTimeout(ctx, s.o.SceneWait)
-	defer cancel()
 	sc, err := s.o.Scenes.Refresh(ctx, now)
 	if err != nil {
-		return nil, fmt.Errorf("no new scene within %.0f s: %w", s.o.SceneWait.Seconds(), err)
+		return nil, fmt.Errorf("no new scene: %w", err)
 	}
 	return sc, nil
 }

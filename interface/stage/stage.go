@@ -42,7 +42,6 @@ type Options struct {
 	MovedTurn    float64       // 0.5 deg
 	SceneNoise   float64       // 10 mm: a clearance that changed by less is noise
 	SceneAge     time.Duration // 500 ms: Refresh waits for a newer scene only past this age
-	SceneWait    time.Duration // 20 s of wall time: longest wait for a scene around an execute
 	SameDist     float64       // 3 mm: a target this near the real gripper asks for no motion
 	SameTurn     float64       // 1 deg
 	OnClientGone ClientGone
@@ -58,7 +57,6 @@ func (o *Options) fill() {
 	or(&o.MovedTurn, geom.Rad(0.5))
 	or(&o.SceneNoise, 0.010)
 	or(&o.SceneAge, 500*time.Millisecond)
-	or(&o.SceneWait, 20*time.Second)
 	or(&o.SameDist, 0.003)
 	or(&o.SameTurn, geom.Rad(1))
 	if o.Log == nil {
