@@ -35,7 +35,7 @@ func (t Trajectory) At(d time.Duration) Point {
 	}
 	a, b := t.Points[i-1], t.Points[i]
 	h := (b.T - a.T).Seconds()
-	c := newCubic((d - a.T).Seconds()/h, h)
+	c := newCubic((d-a.T).Seconds()/h, h)
 	p := Point{T: d, Q: make([]float64, len(a.Q)), QD: make([]float64, len(a.Q))}
 	for k := range a.Q {
 		p.Q[k], p.QD[k] = c.at(a.Q[k], a.QD[k], b.Q[k], b.QD[k])

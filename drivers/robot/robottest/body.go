@@ -47,18 +47,18 @@ type Body struct {
 	model *robot.Model
 	clock robot.Clock
 
-	mu      sync.Mutex
-	f       Faults
-	rest    robot.Point // where it is when not moving
-	since   time.Time   // since when
-	run     *run
-	jaw     jaw
-	mode    robot.Mode
-	fault   string
-	halts   []robot.Rung
-	frozen  time.Time
-	echoed  time.Time
-	gripRun chan struct{}
+	mu       sync.Mutex
+	f        Faults
+	rest     robot.Point // where it is when not moving
+	since    time.Time   // since when
+	run      *run
+	jaw      jaw
+	mode     robot.Mode
+	fault    string
+	halts    []robot.Rung
+	frozen   time.Time
+	echoed   time.Time
+	gripping bool
 }
 
 type run struct {
@@ -295,7 +295,7 @@ func (b *Body) Follow(ctx context.Context, t robot.Trajectory) error {
 }
 
 func (b *Body) mayMove() error {
-	if b.run != nil || b.gripRun != nil {
+	if b.run != nil || b.gripping {
 		return ErrBusy
 	}
 	if b.mode != robot.ModeReady {

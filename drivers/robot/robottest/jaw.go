@@ -31,7 +31,7 @@ func (b *Body) jawTime(j jaw) float64 {
 
 func (b *Body) haltJaw(now time.Time) {
 	r := b.jawAt(now)
-	if r.Speed != 0 {
+	if r.Speed != 0 || b.gripping {
 		b.jaw = jaw{from: r.Aperture, to: r.Aperture, start: now, open: b.jaw.open}
 	}
 }
@@ -58,7 +58,7 @@ func (b *Body) Grip(ctx context.Context, t robot.JawTarget) error {
 	if b.f.JawStuck {
 		j.to, j.held = j.from, false
 	}
-	b.jaw, b.gripRun = j, make(chan struct{})
+	b.jaw, b.gripping = j, true
 	hangs := b.f.GripHangs
 	b.mu.Unlock()
 	return b.waitJaw(ctx, j, hangs)
@@ -67,7 +67,7 @@ func (b *Body) Grip(ctx context.Context, t robot.JawTarget) error {
 func (b *Body) waitJaw(ctx context.Context, j jaw, hangs bool) error {
 	defer func() {
 		b.mu.Lock()
-		b.gripRun = nil
+		b.gripping = false
 		b.mu.Unlock()
 	}()
 	tick := b.clock.Ticker(Period / 2)

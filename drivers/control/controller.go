@@ -1,0 +1,195 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"viad/drivers/geom"
+	"viad/drivers/robot"
+)
+
+// Options are what a Controller is made of.
+type Options struct {
+	Body       robot.Body
+	Kinematics *Kinematics
+	Clock      robot.Clock
+	Settings   Settings
+}
+
+// Controller plans for a body and follows plans with it: it is robot.Planner and robot.Robot.
+type Controller struct {
+	*Planner
+	body  robot.Body
+	clock robot.Clock
+
+	busy  chan struct{} // holds one token while a motion runs
+	stops atomic.Uint64 // calls of Stop so far
+
+	stopping atomic.Int32 // calls of Stop under way
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // ends the running Follow or Grip
+	lost   <-chan error       // a call into the body that did not return after its motion was over
+}
+
+var _ robot.Robot = (*Controller)(nil)
+
+// Errors of Go that come before anything moves.
+var (
+	// ErrBusy: one motion at a time.
+	ErrBusy = errors.New("not started: another motion is running; wait for it or stop it")
+	// ErrMoved: the robot is not where the plan begins.
+	ErrMoved = errors.New("not started: the robot has moved since the plan was made; plan again")
+)
+
+// New makes a controller. It starts nothing.
+func New(o Options) (*Controller, error) {
+	if o.Body == nil || o.Kinematics == nil || o.Clock == nil {
+		return nil, errors.New("control: Body, Kinematics and Clock are needed")
+	}
+	p, err := NewPlanner(o.Kinematics, o.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Controller{Planner: p, body: o.Body, clock: o.Clock, busy: make(chan struct{}, 1)}, nil
+}
+
+// State is the body's newest reading.
+func (c *Controller) State() robot.State { return c.body.State() }
+
+// Kinematics is the robot's geometry.
+func (c *Controller) Kinematics() *Kinematics { return c.kin }
+
+// Go follows the plan and returns after standstill was measured, or could not be. An error means that
+// nothing was moved by this call.
+func (c *Controller) Go(ctx context.Context, plan robot.Plan) (robot.Outcome, error) {
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	default:
+		return robot.Outcome{}, ErrBusy
+	}
+	stops := c.stops.Load()
+	if err := c.mayStart(ctx); err != nil {
+		return robot.Outcome{}, err
+	}
+	before := c.body.State()
+	if err := c.matches(before, plan); err != nil {
+		return robot.Outcome{}, err
+	}
+	m := newMotion(c, plan, before, stops)
+	end := m.run(ctx)
+	if end.notStarted != nil {
+		return robot.Outcome{}, fmt.Errorf("not started: %w", end.notStarted)
+	}
+	return m.conclude(end), nil
+}
+
+func (c *Controller) mayStart(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("not started: %w", context.Cause(ctx))
+	}
+	if c.stopping.Load() > 0 {
+		return errors.New("not started: a stop is under way")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost != nil {
+		select {
+		case <-c.lost:
+			c.lost = nil
+		default:
+			return errors.New("not started: the robot's driver has not returned from the last motion; stop, and look at the driver")
+		}
+	}
+	return nil
+}
+
+// matches says whether a plan may begin from s.
+func (c *Controller) matches(s robot.State, plan robot.Plan) error {
+	model := c.kin.Model()
+	if !s.Complete(model) {
+		return errors.New("not started: the measured state is missing or incomplete")
+	}
+	if age := c.clock.Now().Sub(s.Received); age > c.set.StateAge {
+		return fmt.Errorf("not started: the newest state is %v old, limit %v", age.Round(time.Millisecond), c.set.StateAge)
+	}
+	if s.Mode != robot.ModeReady {
+		return fmt.Errorf("not started: the robot is %s%s", s.Mode, colon(s.Fault))
+	}
+	if !plan.From.Complete(model) {
+		return errors.New("not started: the plan was not made by a planner for this robot")
+	}
+	a, b := c.kin.Tool(s.Base, s.Q), c.kin.Tool(plan.From.Base, plan.From.Q)
+	if d, r := a.Dist(b), a.Angle(b); !(d <= c.set.MovedPos && r <= c.set.MovedRot) {
+		return fmt.Errorf("%w (tool %.1f mm and %.2f degrees, limits %.1f mm and %.2f degrees)",
+			ErrMoved, d*1e3, geom.Deg(r), c.set.MovedPos*1e3, geom.Deg(c.set.MovedRot))
+	}
+	for i, j := range model.Joints {
+		tol := c.set.MovedJoint
+		if j.Prismatic {
+			tol = c.set.MovedSlide
+		}
+		if d := math.Abs(s.Q[i] - plan.From.Q[i]); !(d <= tol) {
+			return fmt.Errorf("%w (%s by %.4f, limit %.4f)", ErrMoved, j.Name, d, tol)
+		}
+	}
+	return nil
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// hold registers what ends the running call into the body, for Stop. It reports false, and cancels at
+// once, when a Stop came since the motion began.
+func (c *Controller) hold(cancel context.CancelFunc, stops uint64) bool {
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+	if c.stops.Load() != stops {
+		cancel()
+		return false
+	}
+	return true
+}
+
+// release waits for the call into the body to return, and remembers it if it does not.
+func (c *Controller) release(cancel context.CancelFunc, done <-chan error) error {
+	cancel()
+	err, ok := c.await(done, c.set.StopTime)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel = nil
+	if !ok {
+		c.lost = done
+	}
+	return err
+}
+
+// await receives from done, with patience on the robot's clock.
+func (c *Controller) await(done <-chan error, patience time.Duration) (err error, ok bool) {
+	select {
+	case err = <-done:
+		return err, true
+	default:
+	}
+	tick := c.clock.Ticker(c.set.Tick)
+	defer tick.Stop()
+	for end := c.clock.Now().Add(patience); c.clock.Now().Before(end); {
+		select {
+		case err = <-done:
+			return err, true
+		case <-tick.C():
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,215 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"viad/drivers/geom"
+	"viad/drivers/robot"
+)
+
+// motion is one run of one plan.
+type motion struct {
+	c        *Controller
+	plan     robot.Plan
+	stops    uint64
+	before   robot.State
+	start    time.Time // of Go
+	deadline time.Time
+	good     robot.State // the newest complete reading
+	watch    watch
+}
+
+// ending is why a motion is over. The zero value is "it came to its end": measured joints say the rest.
+type ending struct {
+	cut        bool         // must be stopped
+	stopped    bool         // Stop was called: its ladder is at work
+	result     robot.Result // what a cut means if the goal was not reached
+	why        string
+	settled    bool  // seen at rest at the goal
+	frozen     bool  // readings cannot be believed
+	notStarted error // the body refused and nothing moved
+}
+
+func newMotion(c *Controller, plan robot.Plan, before robot.State, stops uint64) *motion {
+	now := c.clock.Now()
+	m := &motion{c: c, plan: plan, stops: stops, before: before, start: now, good: before, deadline: plan.Deadline}
+	if limit := now.Add(c.set.Deadline); m.deadline.IsZero() || m.deadline.After(limit) {
+		m.deadline = limit
+	}
+	return m
+}
+
+// run does the arm's part, then the jaw's.
+func (m *motion) run(ctx context.Context) ending {
+	var end ending
+	kind := m.plan.Waypoint.Kind
+	if len(m.plan.Traj.Points) > 0 {
+		end = m.call(ctx, m.watchArm, func(ctx context.Context) error { return m.c.body.Follow(ctx, m.plan.Traj) })
+		if end.cut || end.notStarted != nil {
+			return end
+		}
+	}
+	if kind != robot.KindJaw && kind != robot.KindPoseJaw {
+		return end
+	}
+	if kind == robot.KindPoseJaw && !end.settled {
+		end.why = join(end.why, "the jaw was not moved")
+		return end
+	}
+	return m.call(ctx, m.watchJaw, func(ctx context.Context) error { return m.c.body.Grip(ctx, m.plan.Waypoint.Jaw) })
+}
+
+// call runs one call into the body beside a watch that looks at every tick.
+func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (ending, bool), f func(context.Context) error) ending {
+	c := m.c
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !c.hold(cancel, m.stops) {
+		return ending{cut: true, stopped: true, result: robot.ResultStoppedShort, why: "stopped by a stop command"}
+	}
+	m.watch = newWatch(c.clock.Now(), m.good)
+	done := make(chan error, 1)
+	go func() { done <- f(inner) }()
+	tick := c.clock.Ticker(c.set.Tick)
+	end, over := ending{}, false
+	for !over {
+		select {
+		case err := <-done:
+			done <- err // release takes it again
+			if end, over = m.returned(ctx, err); !over {
+				m.watch.returned = c.clock.Now()
+				end, over = m.settle(ctx, tick, look)
+			}
+		case <-tick.C():
+			end, over = m.look(ctx, look)
+		case <-ctx.Done():
+			end, over = m.ended(ctx), true
+		}
+	}
+	tick.Stop()
+	err := c.release(cancel, done)
+	if m.watch.returned.IsZero() && end.settled && err != nil {
+		m.watch.err = err
+	}
+	return end
+}
+
+// settle goes on looking after the body has returned.
+func (m *motion) settle(ctx context.Context, tick robot.Ticker, look func(robot.State, time.Time) (ending, bool)) (ending, bool) {
+	for {
+		select {
+		case <-tick.C():
+			if end, over := m.look(ctx, look); over {
+				return end, true
+			}
+		case <-ctx.Done():
+			return m.ended(ctx), true
+		}
+	}
+}
+
+func (m *motion) ended(ctx context.Context) ending {
+	if m.c.stops.Load() != m.stops {
+		return ending{cut: true, stopped: true, result: robot.ResultStoppedShort, why: "stopped by a stop command"}
+	}
+	return ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("stopped because its caller ended: %v", context.Cause(ctx))}
+}
+
+// returned judges what the body returned: an error before anything moved is a refusal.
+func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
+	if err == nil {
+		return ending{}, false
+	}
+	if ctx.Err() != nil || m.c.stops.Load() != m.stops {
+		return m.ended(ctx), true
+	}
+	s := m.c.body.State()
+	if s.Complete(m.c.kin.Model()) {
+		m.good = s
+	}
+	if !m.watch.moved(m.c.kin, m.before, m.good, 0.2) && m.jawStill() && healthy(s) {
+		return ending{notStarted: err}, true
+	}
+	end := ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("the robot's driver ended the motion: %v", err)}
+	if !healthy(s) {
+		end.result = robot.ResultFaulted
+		end.why = fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault))
+	}
+	return end, true
+}
+
+func (m *motion) jawStill() bool {
+	return math.Abs(m.good.Jaw.Aperture-m.before.Jaw.Aperture) < 5e-4
+}
+
+func healthy(s robot.State) bool { return s.Mode == robot.ModeReady || s.Mode == robot.ModeMoving }
+
+// look is what every tick checks, whatever moves.
+func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (ending, bool)) (ending, bool) {
+	c, now := m.c, m.c.clock.Now()
+	if ctx.Err() != nil || c.stops.Load() != m.stops {
+		return m.ended(ctx), true
+	}
+	s := c.body.State()
+	if s.Complete(c.kin.Model()) {
+		m.good = s
+	}
+	cut := func(r robot.Result, why string) (ending, bool) {
+		return ending{cut: true, result: r, why: why, frozen: m.frozen(now)}, true
+	}
+	switch {
+	case s.Mode == robot.ModeFaulted || s.Mode == robot.ModeRunstopped:
+		return cut(robot.ResultFaulted, fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault)))
+	case !now.Before(m.deadline):
+		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %.0f s cap on motions%s", m.deadline.Sub(m.start).Seconds(), m.remaining()))
+	case now.Sub(m.good.Received) > c.set.StateAge:
+		end, _ := cut(robot.ResultUnknown, fmt.Sprintf("no complete joint state for %v, limit %v", now.Sub(m.good.Received).Round(time.Millisecond), c.set.StateAge))
+		end.frozen = true
+		return end, true
+	}
+	return more(m.good, now)
+}
+
+// remaining is ", 12 mm and 3.0 degrees from the goal".
+func (m *motion) remaining() string {
+	if len(m.plan.Traj.Points) == 0 {
+		return ""
+	}
+	d, r := m.fromGoal(m.good)
+	return fmt.Sprintf(", %.0f mm and %.1f degrees from the goal", d*1e3, geom.Deg(r))
+}
+
+func (m *motion) fromGoal(s robot.State) (pos, rot float64) {
+	t := m.c.kin.Tool(s.Base, s.Q)
+	goal := m.goal()
+	pos, rot = t.Dist(goal), t.Angle(goal)
+	if m.plan.Waypoint.Kind == robot.KindBase {
+		pos = math.Max(pos, math.Hypot(s.Base.X-m.plan.EndBase.X, s.Base.Y-m.plan.EndBase.Y))
+		rot = math.Max(rot, math.Abs(geom.WrapAngle(s.Base.Yaw-m.plan.EndBase.Yaw)))
+	}
+	return pos, rot
+}
+
+// goal is the tool pose that decides arrival: what was asked for, not what was planned.
+func (m *motion) goal() geom.Pose {
+	switch m.plan.Waypoint.Kind {
+	case robot.KindPose, robot.KindPoseJaw:
+		return m.plan.Waypoint.Tool
+	case robot.KindBase:
+		return m.plan.End
+	}
+	return m.plan.Start
+}
+
+func join(a, b string) string {
+	if b == "" {
+		return a
+	}
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

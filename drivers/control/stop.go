@@ -1,0 +1,183 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"viad/drivers/robot"
+)
+
+// Stop ends whatever moves: it cancels the running call into the body, walks the ladder and returns nil
+// only when standstill was measured. It takes no lock that Go holds, works with stale state, and goes on
+// when ctx ends: half a stop helps nobody.
+func (c *Controller) Stop(ctx context.Context) error {
+	c.stopping.Add(1)
+	defer c.stopping.Add(-1)
+	c.stops.Add(1)
+	c.mu.Lock()
+	cancel := c.cancel
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	_, err := c.ladder()
+	return err
+}
+
+// ladder is zero velocity, cancel, hold, and then, only if the robot still moves or nothing can be
+// measured, power.
+func (c *Controller) ladder() (powered bool, err error) {
+	var errs []error
+	for _, r := range []robot.Rung{robot.RungZeroVelocity, robot.RungCancel, robot.RungHold} {
+		errs = append(errs, c.halt(r))
+	}
+	if c.standstill(c.set.StopTime) {
+		return false, nil
+	}
+	errs = append(errs, c.halt(robot.RungPower))
+	if c.standstill(c.set.StopTime) {
+		return true, nil
+	}
+	return true, fmt.Errorf("%s%w", robot.StopNotConfirmed, errors.Join(append([]error{errNoStandstill}, errs...)...))
+}
+
+var errNoStandstill = errors.New(" (standstill was not measured)")
+
+// halt asks for one rung and gives it its time. A rung that hangs is left behind.
+func (c *Controller) halt(r robot.Rung) error {
+	ctx, cancel := robot.WithTimeout(context.Background(), c.clock, c.set.RungTime)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- c.body.Halt(ctx, r) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("%s: %w", r, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: no answer within %v", r, c.set.RungTime)
+	}
+}
+
+// standstill waits until enough new readings in a row were at rest. Readings from before the call, stale
+// and incomplete ones do not count.
+func (c *Controller) standstill(patience time.Duration) bool {
+	tick := c.clock.Ticker(c.set.Tick)
+	defer tick.Stop()
+	now := c.clock.Now()
+	w := watch{last: robot.State{Received: now}}
+	for end := now.Add(patience); !now.After(end); now = c.clock.Now() {
+		<-tick.C()
+		s := c.body.State()
+		if !s.Complete(c.kin.Model()) {
+			w.calm = 0
+			continue
+		}
+		w.calmer(c, s)
+		if w.calm >= c.set.RestTicks {
+			return true
+		}
+	}
+	return false
+}
+
+// atRest judges standstill by what the body reports as speed and by what two readings say.
+func (c *Controller) atRest(a, b robot.State) bool {
+	if len(a.Q) != len(b.Q) || !c.slow(b) {
+		return false
+	}
+	dt := 2 * b.Received.Sub(a.Received).Seconds()
+	for i, j := range c.kin.model.Joints {
+		if !(math.Abs(b.Q[i]-a.Q[i]) <= dt*c.restLimit(j)) {
+			return false
+		}
+	}
+	return math.Hypot(b.Base.X-a.Base.X, b.Base.Y-a.Base.Y) <= dt*c.set.RestSlide &&
+		math.Abs(b.Base.Yaw-a.Base.Yaw) <= dt*c.set.RestJoint
+}
+
+// slow says that every speed in s counts as rest.
+func (c *Controller) slow(s robot.State) bool {
+	for i, j := range c.kin.model.Joints {
+		if !(math.Abs(s.QD[i]) <= c.restLimit(j)) {
+			return false
+		}
+	}
+	return s.BaseV.Norm() <= c.set.RestSlide && math.Abs(s.BaseV.Yaw) <= c.set.RestJoint
+}
+
+func (c *Controller) restLimit(j robot.Joint) float64 {
+	if j.Prismatic {
+		return c.set.RestSlide
+	}
+	return c.set.RestJoint
+}
+
+// conclude stops what must be stopped, measures standstill and writes the outcome from measured joints.
+func (m *motion) conclude(end ending) robot.Outcome {
+	c := m.c
+	still, powered := end.settled, false
+	switch {
+	case end.stopped: // Stop's own ladder is at work: only measure
+		still = c.standstill(3*c.set.RungTime + 2*c.set.StopTime)
+	case end.cut:
+		var err error
+		powered, err = c.ladder()
+		still = err == nil
+	case !end.settled:
+		still = c.standstill(c.set.StopTime)
+	}
+	if s := c.body.State(); s.Complete(c.kin.Model()) {
+		m.good = s
+	}
+	o := robot.Outcome{
+		Before: m.before, After: m.good, Ordered: m.goal(), Realized: c.kin.Tool(m.good.Base, m.good.Q),
+		Took: c.clock.Now().Sub(m.start), Planned: m.plan.Traj.Duration(),
+		JawFrom: m.before.Jaw, JawTo: m.good.Jaw, Why: end.why,
+	}
+	if still && !end.frozen {
+		o.Stop = robot.StopConfirmed
+	}
+	if powered {
+		o.Why = join(o.Why, "the last rung of the stop ladder was needed: runstop or controller off")
+	}
+	o.Result, o.Why = m.verdict(end, o)
+	return o
+}
+
+// verdict decides from measured joints and jaw.
+func (m *motion) verdict(end ending, o robot.Outcome) (robot.Result, string) {
+	if end.frozen || o.Stop != robot.StopConfirmed {
+		return robot.ResultUnknown, join(o.Why, "where the robot is now is not known: read its state again")
+	}
+	if end.result == robot.ResultFaulted || end.result == robot.ResultContact {
+		return end.result, o.Why
+	}
+	pos, rot := m.fromGoal(m.good)
+	arrived := len(m.plan.Traj.Points) == 0 || pos <= m.c.set.SettlePos && rot <= m.c.set.SettleRot
+	if !arrived {
+		return robot.ResultStoppedShort, join(o.Why, "")
+	}
+	return m.jawVerdict(end, o)
+}
+
+func (m *motion) jawVerdict(end ending, o robot.Outcome) (robot.Result, string) {
+	kind := m.plan.Waypoint.Kind
+	if kind != robot.KindJaw && kind != robot.KindPoseJaw {
+		return robot.ResultReached, o.Why
+	}
+	a, spec := o.JawTo.Aperture, m.c.kin.model.Jaw
+	switch {
+	case end.cut:
+		return robot.ResultStoppedShort, o.Why
+	case m.plan.Waypoint.Jaw.Open && a < spec.Max-m.c.set.JawTol:
+		return robot.ResultStoppedShort, join(o.Why, fmt.Sprintf("the jaw opened to %.0f mm of %.0f mm", a*1e3, spec.Max*1e3))
+	case !m.plan.Waypoint.Jaw.Open && a > spec.Max-m.c.set.JawTol && !o.JawTo.Holding:
+		return robot.ResultStoppedShort, join(o.Why, "the jaw did not close")
+	}
+	return robot.ResultReached, o.Why
+}

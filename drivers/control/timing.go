@@ -1,0 +1,283 @@
+package control
+
+import (
+	"math"
+	"time"
+
+	"viad/drivers/geom"
+	"viad/drivers/robot"
+)
+
+// dims is room for the joints, the base's x, y and yaw, and the share s of the line.
+const dims = maxDOF + 4
+
+// vecN is one value per dimension.
+type vecN = [dims]float64
+
+// timing makes a smooth trajectory of a row of knots. The knots are laid out along a coordinate u in which
+// every stretch takes, at u' = 1, as long as its slowest joint, the base or the tool needs; a cubic spline
+// goes through them; and u(t) rises by one smooth ramp, a cruise and the mirrored ramp. What is left over
+// any cap after that is taken off by stretching time.
+type timing struct {
+	k      *Kinematics
+	set    *Settings
+	n      int // joints
+	knots  []knot
+	u      []float64
+	x, m   []vecN  // positions and second derivatives of the spline, per knot
+	lin    float64 // metres and radians of tool travel per unit of s, the largest along the way
+	ang    float64
+	length float64
+}
+
+// profile is u(t): a ramp of ramp seconds to speed v, a cruise, a ramp down.
+type profile struct{ v, ramp, cruise float64 }
+
+func (p profile) duration() float64 { return 2*p.ramp + p.cruise }
+
+// newProfile covers length l at speed v with peak acceleration a. The speed in a ramp is a smooth step, so
+// its acceleration starts and ends at zero and peaks at 1.5 v/ramp.
+func newProfile(l, v, a float64) profile {
+	ramp := 1.5 * v / a
+	if v*ramp > l { // two ramps cover v*ramp: no room to cruise
+		ramp = math.Sqrt(1.5 * l / a)
+		v = l / ramp
+	}
+	return profile{v: v, ramp: ramp, cruise: l/v - ramp}
+}
+
+// at is u and its first two derivatives.
+func (p profile) at(t float64) (u, du, ddu float64) {
+	up := func(t float64) (u, du, ddu float64) {
+		x := t / p.ramp
+		return p.v * p.ramp * x * x * x * (1 - x/2), p.v * x * x * (3 - 2*x), p.v / p.ramp * 6 * x * (1 - x)
+	}
+	total := p.duration()
+	switch {
+	case t <= 0:
+		return 0, 0, 0
+	case t < p.ramp:
+		return up(t)
+	case t <= p.ramp+p.cruise:
+		return p.v*p.ramp/2 + p.v*(t-p.ramp), p.v, 0
+	case t < total:
+		u, du, ddu = up(total - t)
+		return p.v*(p.ramp+p.cruise) - u, du, -ddu
+	}
+	return p.v * (p.ramp + p.cruise), 0, 0
+}
+
+// caps are the speed and acceleration limits of each dimension at a configuration, velUp upwards.
+func (t *timing) caps(x *vecN, up, down, acc *vecN) {
+	sc := t.set.SpeedScale
+	for i, j := range t.k.desc.Joints {
+		up[i], down[i], acc[i] = sc*j.PlanVel, sc*j.PlanVel, sc*j.PlanAcc
+		if e := j.Envelope; e != nil {
+			share := j.PlanVel / j.Vel
+			room := func(d float64) float64 {
+				return sc * share * math.Max(0.02, math.Sqrt(math.Max(0, e.C*d))-e.O)
+			}
+			up[i], down[i] = math.Min(up[i], room(e.Hi-x[i])), math.Min(down[i], room(x[i]-e.Lo))
+		}
+	}
+	for i, c := range [3][2]float64{{t.set.BaseSpeed, t.set.BaseAccel}, {t.set.BaseSpeed, t.set.BaseAccel}, {t.set.BaseTurn, t.set.BaseTurnAcc}} {
+		up[t.n+i], down[t.n+i], acc[t.n+i] = sc*c[0], sc*c[0], sc*c[1]
+	}
+	s := t.n + 3
+	up[s] = sc * math.Min(t.set.ToolSpeed/t.lin, t.set.ToolTurn/t.ang)
+	down[s] = up[s]
+	acc[s] = sc * math.Min(t.set.ToolAccel/t.lin, t.set.ToolTurnAcc/t.ang)
+}
+
+// used is the number of dimensions in use.
+func (t *timing) used() int { return t.n + 4 }
+
+func (t *timing) load() {
+	t.x = make([]vecN, len(t.knots))
+	t.lin, t.ang = 1e-6, 1e-6
+	var last geom.Pose
+	for i, k := range t.knots {
+		x := &t.x[i]
+		copy(x[:t.n], k.q[:t.n])
+		x[t.n], x[t.n+1], x[t.n+2], x[t.n+3] = k.base.X, k.base.Y, k.base.Yaw, k.s
+		tool := t.k.Tool(k.base, k.q[:t.n])
+		if i > 0 {
+			ds := k.s - t.knots[i-1].s
+			t.lin = math.Max(t.lin, tool.Dist(last)/ds)
+			t.ang = math.Max(t.ang, tool.Angle(last)/ds)
+		}
+		last = tool
+	}
+}
+
+// layOut gives every knot its u. The measure of an interval is a smooth maximum of the times that each
+// dimension needs for its step and for its bend.
+func (t *timing) layOut() {
+	n := len(t.knots)
+	density := make([]float64, n-1) // du/ds
+	for i := range n - 1 {
+		density[i] = t.measure(i)
+	}
+	// A wider maximum, then means: no interval gets less than it needs, and kinks become slopes.
+	wide := make([]float64, n-1)
+	for i := range density {
+		for j := max(0, i-2); j <= min(n-2, i+2); j++ {
+			wide[i] = math.Max(wide[i], density[j])
+		}
+	}
+	t.u = make([]float64, n)
+	for i := range n - 1 {
+		sum, cnt := 0.0, 0.0
+		for j := max(0, i-2); j <= min(n-2, i+2); j++ {
+			sum, cnt = sum+wide[j], cnt+1
+		}
+		t.u[i+1] = t.u[i] + sum/cnt*(t.knots[i+1].s-t.knots[i].s)
+	}
+	t.length = t.u[n-1]
+}
+
+func (t *timing) measure(i int) float64 {
+	var up, down, acc vecN
+	t.caps(&t.x[i], &up, &down, &acc)
+	ds := t.knots[i+1].s - t.knots[i].s
+	sum := 0.0
+	pow4 := func(x float64) float64 { x *= x; return x * x }
+	for d := range t.used() {
+		v := (t.x[i+1][d] - t.x[i][d]) / ds
+		sum += pow4(v / math.Min(up[d], down[d]))
+		if i > 0 { // bend: x'' u'^2 must stay under half the acceleration
+			d0 := t.knots[i].s - t.knots[i-1].s
+			v0 := (t.x[i][d] - t.x[i-1][d]) / d0
+			sum += pow4(math.Sqrt(math.Abs(v-v0) / ((ds + d0) / 2) / (0.5 * acc[d])))
+		}
+	}
+	return math.Sqrt(math.Sqrt(sum)) + 1e-9
+}
+
+// spline finds the second derivatives at the knots of the natural cubic spline x(u).
+func (t *timing) spline() {
+	n := len(t.u)
+	t.m = make([]vecN, n)
+	if n < 3 {
+		return
+	}
+	c := make([]float64, n) // Thomas algorithm, all dimensions at once
+	for i := 1; i < n-1; i++ {
+		h0, h1 := t.u[i]-t.u[i-1], t.u[i+1]-t.u[i]
+		den := 2*(h0+h1) - h0*c[i-1]
+		c[i] = h1 / den
+		for d := range t.used() {
+			r := 6 * ((t.x[i+1][d]-t.x[i][d])/h1 - (t.x[i][d]-t.x[i-1][d])/h0)
+			t.m[i][d] = (r - h0*t.m[i-1][d]) / den
+		}
+	}
+	for i := n - 2; i > 0; i-- {
+		for d := range t.used() {
+			t.m[i][d] -= c[i] * t.m[i+1][d]
+		}
+	}
+}
+
+// eval is x(u) and its first two derivatives by u; hint is the interval to look from, and is updated.
+func (t *timing) eval(u float64, hint *int, x, dx, ddx *vecN) {
+	i := *hint
+	for i < len(t.u)-2 && u > t.u[i+1] {
+		i++
+	}
+	for i > 0 && u < t.u[i] {
+		i--
+	}
+	*hint = i
+	h := t.u[i+1] - t.u[i]
+	a, b := (t.u[i+1]-u)/h, (u-t.u[i])/h
+	for d := range t.used() {
+		m0, m1 := t.m[i][d], t.m[i+1][d]
+		x0, x1 := t.x[i][d], t.x[i+1][d]
+		x[d] = a*x0 + b*x1 + ((a*a*a-a)*m0+(b*b*b-b)*m1)*h*h/6
+		dx[d] = (x1-x0)/h - (3*a*a-1)/6*h*m0 + (3*b*b-1)/6*h*m1
+		ddx[d] = a*m0 + b*m1
+	}
+}
+
+// worst is the largest speed and acceleration under p as a share of its cap, and the latter within ramps.
+func (t *timing) worst(p profile) (speed, accel, rampAccel float64) {
+	var x, dx, ddx, up, down, acc vecN
+	hint := 0
+	total := p.duration()
+	n := int(math.Max(40, math.Ceil(total/0.02)))
+	for i := range n + 1 {
+		u, du, ddu := p.at(total * float64(i) / float64(n))
+		t.eval(u, &hint, &x, &dx, &ddx)
+		t.caps(&x, &up, &down, &acc)
+		for d := range t.used() {
+			v, a := dx[d]*du, math.Abs(ddx[d]*du*du+dx[d]*ddu)/acc[d]
+			if v > 0 {
+				v /= up[d]
+			} else {
+				v /= -down[d]
+			}
+			speed, accel = math.Max(speed, v), math.Max(accel, a)
+			if ddu != 0 {
+				rampAccel = math.Max(rampAccel, math.Abs(dx[d]*ddu)/acc[d])
+			}
+		}
+		bx, by := dx[t.n]*du, dx[t.n+1]*du // the base's caps are for its speed, not for x and y apart
+		speed = math.Max(speed, math.Hypot(bx, by)/up[t.n])
+	}
+	return speed, accel, rampAccel
+}
+
+// shortest is the time in seconds that even a plan of no way at all takes.
+const shortest = 0.1
+
+// plan finds the profile and the stretch of time that keep every cap.
+func (t *timing) plan() (p profile, stretch float64) {
+	v, a := 1.0, 2.0
+	for range 6 {
+		p = newProfile(t.length, v, a)
+		speed, accel, ramp := t.worst(p)
+		if speed <= 1 && accel <= 1 && accel > 0.9 && p.duration() > shortest {
+			return p, 1
+		}
+		if accel > 0.9 || speed < 0.98 {
+			a *= math.Max(0.3, math.Min(3, 0.95/math.Max(accel, ramp)))
+		}
+		if speed > 1 {
+			v *= 0.99 / speed
+		}
+	}
+	speed, accel, _ := t.worst(p)
+	return p, math.Max(math.Max(speed, math.Sqrt(accel))*1.001, math.Max(1, shortest/p.duration()))
+}
+
+// trajectory runs the whole procedure.
+func (t *timing) trajectory() robot.Trajectory {
+	t.n = len(t.k.desc.Joints)
+	t.load()
+	t.layOut()
+	t.spline()
+	p, stretch := t.plan()
+	total := p.duration() * stretch
+	n := max(4, int(math.Ceil(total/t.set.KnotInterval.Seconds())))
+	var x, dx, ddx vecN
+	hint := 0
+	pts := make([]robot.Point, n+1)
+	flat := make([]float64, 2*t.n*(n+1))
+	for i := range pts {
+		at := total * float64(i) / float64(n)
+		u, du, _ := p.at(at / stretch)
+		t.eval(u, &hint, &x, &dx, &ddx)
+		k := du / stretch
+		q, qd := flat[:t.n:t.n], flat[t.n:2*t.n:2*t.n]
+		flat = flat[2*t.n:]
+		for d := range t.n {
+			q[d], qd[d] = x[d], k*dx[d]
+		}
+		pts[i] = robot.Point{
+			T: time.Duration(math.Round(at * 1e9)), Q: q, QD: qd,
+			Base:  geom.SE2{X: x[t.n], Y: x[t.n+1], Yaw: x[t.n+2]},
+			BaseV: geom.SE2{X: k * dx[t.n], Y: k * dx[t.n+1], Yaw: k * dx[t.n+2]},
+		}
+	}
+	return robot.Trajectory{Points: pts}
+}
