@@ -303,7 +303,7 @@ func TestChecksInWords(t *testing.T) {
 	}
 	// What is in the way is said on the robot axes, which turn with the base.
 	w.check = func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
-		return nil, perception.Hit{Found: true, Dist: .003, Point: r3.Vec{Y: 1, Z: .5}}, &safety.Refused{Rule: "clearance", Value: "hand 0.003 m", Limit: "0.01 m", Next: "x"}
+		return nil, perception.Hit{Found: true, Dist: .003, Point: r3.Vec{X: .0003, Y: 1, Z: .5}}, &safety.Refused{Rule: "clearance", Value: "hand 0.003 m", Limit: "0.01 m", Next: "x"}
 	}
 	w.set(func(st *robot.State) { st.Base.Yaw = math.Pi / 2 })
 	ok(t, s.TranslateRobot(r3.Vec{X: .01}))
@@ -311,7 +311,7 @@ func TestChecksInWords(t *testing.T) {
 	if want := "The way is not clear: clearance: got hand 0.003 m, limit 0.01 m; the nearest thing seen is at x 1.000 y 0.000 z 0.500."; c.Way != want {
 		t.Errorf("way %q, want %q", c.Way, want)
 	}
-	if c.Clear || !c.HasHit || c.Hit != (r3.Vec{Y: 1, Z: .5}) || c.Refused == nil || c.Refused.Rule != "clearance" {
+	if c.Clear || !c.HasHit || c.Hit != (r3.Vec{X: .0003, Y: 1, Z: .5}) || c.Refused == nil || c.Refused.Rule != "clearance" {
 		t.Errorf("check %+v", c)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -292,4 +293,8 @@ func (s *Stage) camera(op string, r *safety.Refused, f func(Orbit) (Orbit, bool)
 	return clamped, nil
 }
 
-func vecText(v r3.Vec) string { return fmt.Sprintf("x %.3f y %.3f z %.3f", v.X+0, v.Y+0, v.Z+0) }
+// vecText is a point in metres to the millimetre, without minus zero.
+func vecText(v r3.Vec) string {
+	mm := func(x float64) float64 { return math.Round(x*1e3)/1e3 + 0 }
+	return fmt.Sprintf("x %.3f y %.3f z %.3f", mm(v.X), mm(v.Y), mm(v.Z))
+}
