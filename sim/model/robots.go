@@ -52,8 +52,8 @@ func newFranka(name string) (*robot, error) {
 	}
 	// On a bracket in front of the palm, turned back towards the closure point: the picture's top is
 	// away from the robot's base in the ready pose, and the finger tips show at its lower edge.
-	eye := r3.Vec{X: 0.072, Z: 0.020}
-	wrist := lookAt(eye, r3.Vec{X: 0.012, Z: 0.175}, r3.Vec{X: 1})
+	eye := r3.Vec{X: 0.070, Z: 0.040}
+	wrist := lookAt(eye, r3.Add(eye, r3.Vec{X: -math.Sin(geom.Rad(22)), Z: math.Cos(geom.Rad(22))}), r3.Vec{X: 1})
 	m.Cameras = []Camera{camera("wrist", "hand", wrist, 640, 480, geom.Rad(70))}
 	m.Cameras[0].Depth = true
 	return &robot{Model: m, tree: tree, file: "franka.xml"}, nil

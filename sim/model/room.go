@@ -19,14 +19,14 @@ const (
 // newRoom puts a toy on the table near its edge, a box on a stool elsewhere, and the robot in the
 // middle, turned 70 to 150 degrees away from the toy.
 func newRoom(rng *rand.Rand, m *Model) (*world, error) {
-	w := &world{file: "room.xml", tableTop: roomTable}
+	w := &world{file: "room.xml", tableTop: roomTable, LampAt: r3.Vec{X: 1, Y: -0.8, Z: 2.6}}
 	p := &placer{rng: rng}
-	toy := r3.Vec{X: tableX + p.between(0.12, 0.26), Y: p.between(-0.35, 0.45), Z: roomTable + 0.0225}
+	toy := r3.Vec{X: tableX + p.between(0.12, 0.26), Y: p.between(-0.35, 0.45), Z: roomTable + 0.024}
 	stool := r3.Vec{X: p.between(0.1, 0.8), Y: p.between(-1.75, -1.55)}
 	turn := p.between(-0.25, 0.25)
 	w.objects = []Object{
 		{Name: "toy", Words: "orange toy dog", Color: [3]float64{0.95, 0.45, 0.05},
-			Size: r3.Vec{X: 0.085, Y: 0.045, Z: 0.045}, Mass: 0.10, Start: flat(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6))},
+			Size: r3.Vec{X: 0.11, Y: 0.042, Z: 0.073}, Mass: 0.10, Start: flat(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6))},
 		{Name: "stool", Words: "wooden stool", Color: [3]float64{0.62, 0.45, 0.28},
 			Size: r3.Vec{X: 0.38, Y: 0.38, Z: stoolTop}, Mass: 9, Start: flat(stool.X, stool.Y, 0, turn)},
 		{Name: "box", Words: "open blue box", Color: [3]float64{0.10, 0.30, 0.78},

@@ -13,8 +13,8 @@ const tabletopFloor = -0.75 // world z: a table of common height
 
 // newTabletop places cubes, a bowl and a plate within a Franka's comfortable reach.
 func newTabletop(rng *rand.Rand, m *Model) (*world, error) {
-	w := &world{file: "tabletop.xml", odom: geom.Identity()}
-	w.tripods = []Camera{thirdPerson(r3.Vec{X: 1.38, Y: 0.62, Z: 0.80}, r3.Vec{X: 0.34, Y: -0.03, Z: 0.17})}
+	w := &world{file: "tabletop.xml", odom: geom.Identity(), LampAt: r3.Vec{X: 0.8, Y: -0.5, Z: 1.5}}
+	w.tripods = []Camera{thirdPerson(r3.Vec{X: 1.50, Y: 0.75, Z: 0.80}, r3.Vec{X: 0.30, Y: 0, Z: 0.22})}
 	if m.Base != nil {
 		w.odom = flat(-0.62, 0.05, tabletopFloor, 0)
 	} else {

@@ -23,6 +23,7 @@ type world struct {
 	// Pede is where the pedestal's top centre is, and PedestalHeight its height.
 	Pede           r3.Vec
 	PedestalHeight float64
+	LampAt         r3.Vec // middle of the shadow map
 }
 
 func newWorld(s Spec, m *Model) (*world, error) {
@@ -86,13 +87,14 @@ func flat(x, y, z, yaw float64) geom.Pose {
 // Objects is for the fragments.
 func (w *world) Objects() []Object { return w.objects }
 
-// HalfPedestal is half the pedestal's height.
-func (w *world) HalfPedestal() float64 { return w.PedestalHeight / 2 }
+// HalfColumn, ColumnDown and FootDown are the pedestal below its 12 mm top plate, down to a 20 mm foot.
+func (w *world) HalfColumn() float64 { return (w.PedestalHeight - 0.032) / 2 }
 
-// PedestalAt is the pedestal's centre.
-func (w *world) PedestalAt() r3.Vec {
-	return r3.Vec{X: w.Pede.X - 0.03, Y: w.Pede.Y, Z: w.Pede.Z - w.PedestalHeight/2}
-}
+// ColumnDown is how far the column's centre is under the top.
+func (w *world) ColumnDown() float64 { return 0.012 + w.HalfColumn() }
+
+// FootDown is how far the foot's centre is under the top.
+func (w *world) FootDown() float64 { return w.PedestalHeight - 0.010 }
 
 // RGBA is the object's colour in XML.
 func (o Object) RGBA() string {

@@ -3,9 +3,11 @@ package model
 import (
 	"embed"
 	"fmt"
+	"math"
 	"strings"
 	"text/template"
 
+	"gonum.org/v1/gonum/num/quat"
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"viad/drivers/geom"
@@ -27,7 +29,7 @@ func write(r *robot, w *world) (string, error) {
 	x := &writer{robot: r, world: w}
 	t, err := template.New("model").Funcs(template.FuncMap{
 		"pose": pose, "vec": vec, "num": num, "robot": x.robotTree, "tripods": func() string { return x.cameras("") },
-		"mesh": meshAsset, "at": x.at,
+		"lathe": lathe, "loft": loft, "pipe": pipe, "at": x.at, "ring": ring, "wheels": wheels, "books": books,
 	}).ParseFS(fragments, "xml/model.xml", "xml/"+r.file, "xml/"+w.file)
 	if err != nil {
 		return "", err
@@ -178,4 +180,71 @@ func lines(b *strings.Builder, in, s string) {
 			b.WriteString(in + l + "\n")
 		}
 	}
+}
+
+// ring is n boxes that stand around z as the wall of a bowl or the rim of a plate, for each row
+// "radius z radius z halfthickness": a wall from its lower to its upper edge.
+func ring(n int, rows string) (string, error) {
+	t, err := table(rows, 5, 5)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, s := range t {
+		r0, z0, r1, z1 := s[0], s[1], s[2], s[3]
+		long := math.Hypot(r1-r0, z1-z0) / 2
+		wide := math.Tan(math.Pi/float64(n)) * math.Max(r0, r1)
+		for i := range n {
+			a := 2 * math.Pi * float64(i) / float64(n)
+			// along x up the wall: turn about z to the azimuth, then tilt up about the new y
+			q := quat.Mul(geom.RotZ(a), geom.RotY(-math.Atan2(z1-z0, r1-r0)))
+			rm := (r0 + r1) / 2
+			p := geom.Pose{P: r3.Vec{X: rm * math.Cos(a), Y: rm * math.Sin(a), Z: (z0 + z1) / 2}, R: q}
+			fmt.Fprintf(&b, "<geom class=\"solid\" type=\"box\" size=\"%s %s %s\" %s/>\n      ", num(long+s[4]/2), num(wide), num(s[4]), pose(p))
+		}
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// wheels draws the three omni wheels at 30, 150 and 270 degrees, radius .174 m, centre .072 m above
+// base_link: a disc whose axle points outward, with barrel rollers around its rim, under a fender.
+func wheels() string {
+	var b strings.Builder
+	for _, deg := range []float64{30, 150, 270} {
+		out := geom.Pose{R: geom.RotZ(geom.Rad(deg))}
+		// z of the wheel outward: turn z into x
+		w := out.Mul(geom.Pose{P: r3.Vec{X: 0.174, Z: 0.072}, R: geom.RotY(math.Pi / 2)})
+		fmt.Fprintf(&b, "<geom class=\"see\" type=\"mesh\" mesh=\"wheel\" material=\"charcoal\" %s/>\n", pose(w))
+		fmt.Fprintf(&b, "<geom class=\"see\" type=\"mesh\" mesh=\"hub\" material=\"alu\" %s/>\n", pose(w))
+		const n = 14
+		for i := range n {
+			a := 2 * math.Pi * float64(i) / n
+			for _, side := range []float64{-1, 1} {
+				// two rows, half a pitch apart; each roller lies along the rim
+				p := w.Mul(geom.Pose{R: geom.RotZ(a + side*math.Pi/(2*n))}).Mul(geom.Pose{
+					P: r3.Vec{X: 0.0880, Z: 0.0105 * side}, R: geom.RotX(math.Pi / 2),
+				})
+				fmt.Fprintf(&b, "<geom class=\"see\" type=\"ellipsoid\" size=\"0.0120 0.0105 0.0225\" material=\"rubber\" %s/>\n", pose(p))
+			}
+		}
+	}
+	return b.String()
+}
+
+// books fills two boards of the shelf with upright books of different sizes and colours.
+func books() string {
+	var b strings.Builder
+	colors := [...]string{"0.48 0.20 0.18", "0.20 0.30 0.42", "0.75 0.70 0.60", "0.25 0.38 0.28", "0.55 0.52 0.50", "0.36 0.26 0.40"}
+	for _, row := range [...]struct{ y0, y1, z float64 }{{-0.46, 0.16, 0.562}, {-0.12, 0.45, 1.012}} {
+		i := 0
+		for y := row.y0; y < row.y1; i++ {
+			w := 0.014 + 0.004*float64(i*5%4)
+			h := 0.10 + 0.006*float64(i*7%5)
+			d := 0.075 + 0.005*float64(i*3%4)
+			fmt.Fprintf(&b, "<geom type=\"box\" size=\"%s %s %s\" pos=\"%s %s %s\" rgba=\"%s 1\"/>\n      ",
+				num(d), num(w), num(h), num(-0.05), num(y+w), num(row.z+h), colors[i*5%len(colors)])
+			y += 2*w + 0.001
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
