@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"viad/drivers/geom"
+	"viad/drivers/robot"
 	"viad/drivers/sensor"
 )
 
@@ -158,7 +159,11 @@ next:
 		}
 		bodies = append(bodies, c)
 		for _, l := range f.opt.Kin.Capsules(c.base, c.q, c.aperture) {
-			f.self.caps = append(f.self.caps, l.Capsule)
+			c := l.Capsule
+			if l.Class == robot.ClassArm || l.Class == robot.ClassBase {
+				c.R += f.opt.BodyMargin - f.opt.SelfMargin
+			}
+			f.self.caps = append(f.self.caps, c)
 		}
 	}
 	return bodies

@@ -31,7 +31,8 @@ type Options struct {
 	Bounds r3.Box  // what is kept, about the base's x, y and the odometry frame's z [-1..1, -1..1, -0.2..1.4]
 
 	Calib         map[string]geom.Pose // correction by source, applied on the sensor's side of its mount [none]
-	SelfMargin    float64              // points this near to a link are the robot's [0.015]
+	SelfMargin    float64              // points this near to hand or fingers are the robot's [0.015]
+	BodyMargin    float64              // likewise to arm or base, which capsules outline more coarsely [0.030]
 	Held          HeldBox              // [0.03 back, 0.07 ahead, 0.01 beside the pads, 0.05 thick]
 	MoveTol       float64              // a camera that moves more within its latency bound is not fused [0.003]
 	TurnTol       float64              // likewise in radians [0.006]
@@ -47,6 +48,7 @@ func (o *Options) defaults() {
 	}
 	zero(&o.Voxel, 0.004)
 	zero(&o.SelfMargin, 0.015)
+	zero(&o.BodyMargin, 0.030)
 	zero(&o.MoveTol, 0.003)
 	zero(&o.TurnTol, 0.006)
 	if o.Bounds == (r3.Box{}) {
