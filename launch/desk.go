@@ -96,7 +96,7 @@ func (s *System) status() operator.Status {
 	o := operator.Status{
 		Name: s.cfg.Name, Robot: s.cfg.robotName(), Face: s.cfg.Face, Version: Version(), UptimeS: time.Since(s.began).Seconds(),
 		Armed: g.Armed, Latched: g.Latched, Moving: g.Moving || sn.Moving, Mode: st.Mode.String(), Fault: st.Fault,
-		StateAge: -1, SceneAge: -1, Staged: stagedWords(sn), Episode: sn.Episode, Record: rec.Folder,
+		StateAge: -1, SceneAge: -1, Staged: stagedWords(sn), Episode: sn.Episode + 1, Record: rec.Folder,
 	}
 	if !st.Received.IsZero() {
 		o.StateAge = max(0, sn.Now.Sub(st.Received).Seconds())

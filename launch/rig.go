@@ -22,6 +22,7 @@ type rig struct {
 	// release ends a runstop that the stop ladder engaged; nil where only a hand at the robot can.
 	release func()
 	close   func()
+	twin    *sim.Twin // nil on a real robot
 }
 
 // openRig is the one place where twin and real robot part.
@@ -40,7 +41,7 @@ func (c *Config) openTwin() (*rig, error) {
 		return nil, err
 	}
 	return &rig{
-		body: t.Body(), sources: t.Sources(), clock: t.Clock(), run: t.Run, release: t.Release, close: t.Close,
+		body: t.Body(), sources: t.Sources(), clock: t.Clock(), run: t.Run, release: t.Release, close: t.Close, twin: t,
 		reset: func(ctx context.Context, seed int64) error { return t.Reset(ctx, uint64(seed)) },
 	}, nil
 }

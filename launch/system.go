@@ -25,6 +25,7 @@ import (
 	"viad/interface/web"
 	"viad/perception"
 	"viad/safety"
+	"viad/sim"
 )
 
 // System is all rooms joined, for one launch file. New opens, Run lives, Close gives back.
@@ -252,6 +253,9 @@ func (s *System) Addr() string {
 
 // Token is the development token; empty when the file lists tokens.
 func (s *System) Token() string { return s.token }
+
+// Twin is the physics behind the robot, for assertions of tests and for benchmarks; nil on a real robot.
+func (s *System) Twin() *sim.Twin { return s.rig.twin }
 
 // MCP is the agents' address.
 func (s *System) MCP() string { return s.cfg.mcpURL(s.Addr()) }
