@@ -37,7 +37,7 @@ type Settings struct {
 	SettlePos  float64       `yaml:"settle_position"`
 	SettleRot  float64       `yaml:"settle_rotation"`
 	SettleTime time.Duration `yaml:"settle_time"`
-	// Rest is the measured speed, share of a joint's limit, under which a joint stands still.
+	// Measured speeds under which a joint, and the base, stand still.
 	RestJoint float64       `yaml:"rest_revolute"`  // rad/s, also the base's yaw
 	RestSlide float64       `yaml:"rest_prismatic"` // m/s, also the base
 	RestTicks int           `yaml:"rest_ticks"`     // readings in a row
@@ -67,7 +67,7 @@ func DefaultSettings() Settings {
 		FollowError:  0.15,
 		ContactStop:  30,
 		SettlePos:    0.003, SettleRot: 0.0174532925, SettleTime: 2 * time.Second,
-		RestJoint: 0.02, RestSlide: 0.005, RestTicks: 4,
+		RestJoint: 0.01, RestSlide: 0.003, RestTicks: 4,
 		RungTime: 300 * time.Millisecond, StopTime: 1500 * time.Millisecond,
 		JawTime: 5 * time.Second, JawTol: 0.005,
 		MovedPos: 0.005, MovedRot: 0.00872664626, MovedJoint: 0.02, MovedSlide: 0.005,

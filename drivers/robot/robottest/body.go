@@ -46,6 +46,7 @@ type Faults struct {
 type Body struct {
 	model *robot.Model
 	clock robot.Clock
+	born  time.Time
 
 	mu       sync.Mutex
 	f        Faults
@@ -91,7 +92,7 @@ func NewBody(m *robot.Model, c robot.Clock, q []float64) *Body {
 		}
 	}
 	return &Body{
-		model: m, clock: c, mode: robot.ModeReady, since: c.Now(),
+		model: m, clock: c, born: c.Now().Truncate(Period), mode: robot.ModeReady, since: c.Now(),
 		rest: robot.Point{Q: append([]float64(nil), q...), QD: make([]float64, len(q))},
 		jaw:  jaw{from: m.Jaw.Max, to: m.Jaw.Max, start: c.Now(), open: true},
 	}
@@ -223,7 +224,7 @@ func (b *Body) at(t time.Time) robot.Point {
 	}
 	p.BaseV = geom.SE2{X: p.BaseV.X * rate, Y: p.BaseV.Y * rate, Yaw: p.BaseV.Yaw * rate}
 	if f := b.run.faults; f.BlockAfter > 0 && pt >= f.BlockAfter {
-		p.Q[0] += 1e-7 * float64(t.Sub(epoch)/Period%2)
+		p.Q[0] += 1e-7 * float64(t.Sub(b.born)/Period%2)
 	}
 	return p
 }
@@ -244,7 +245,7 @@ func (b *Body) State() robot.State {
 	}
 	p := b.at(seen)
 	s := robot.State{
-		Seq: uint64(rx.Sub(epoch)/Period) + 1, Received: rx, Stamp: rx, Changed: seen,
+		Seq: uint64(rx.Sub(b.born)/Period) + 1, Received: rx, Stamp: rx, Changed: seen,
 		Q: p.Q, QD: p.QD, HasBase: true, Base: p.Base, Mode: b.mode, Fault: b.fault,
 		Jaw: b.jawAt(seen),
 	}

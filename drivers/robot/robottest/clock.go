@@ -3,6 +3,7 @@
 package robottest
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,10 @@ var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 // ticker and does not read it stops time, here as on the twin: such a test hangs, and should.
 //
 // After's channel is buffered: an abandoned After holds nobody up.
+//
+// A goroutine that computes while others wait sees time pass, as on a fast twin. Where a test can run in a
+// bubble (testing/synctest, no sockets), robot.WallClock is the better virtual time: there nothing passes
+// while anybody computes.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -166,6 +171,7 @@ func (c *Clock) run() {
 			return
 		default:
 		}
+		before := c.Now()
 		w, at := c.next(forever)
 		if w == nil {
 			select {
@@ -175,12 +181,23 @@ func (c *Clock) run() {
 			}
 			continue
 		}
+		breathe(at.Sub(before))
 		select {
 		case w.ch <- at:
 		case <-w.stop:
 		case <-c.quit:
 			return
 		}
+	}
+}
+
+// speed is how many times real time the clock runs at most: goroutines that have just been started or woken
+// need some microseconds to get to their own waiting.
+const speed = 500
+
+func breathe(d time.Duration) {
+	for end := time.Now().Add(min(d, time.Second) / speed); time.Now().Before(end); {
+		runtime.Gosched()
 	}
 }
 
