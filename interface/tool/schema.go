@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -111,7 +112,7 @@ func (d *definition) listed() (mcp.Tool, error) {
 		return mcp.Tool{}, err
 	}
 	readOnly, world := d.access == observe, false
-	t := mcp.NewToolWithRawSchema(d.name, d.desc, schema)
+	t := mcp.NewToolWithRawSchema(d.name, strings.TrimSpace(d.desc), schema)
 	t.Annotations = mcp.ToolAnnotation{
 		Title: d.title, ReadOnlyHint: &readOnly, DestructiveHint: &d.hints.destructive,
 		IdempotentHint: &d.hints.idempotent, OpenWorldHint: &world,

@@ -1,0 +1,30 @@
+package tool
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"viad/interface/tool/door"
+)
+
+// MCP is the library's server, for in-process clients.
+func (s *Server) MCP() *server.MCPServer { return s.mcp }
+
+// Instructions and Prompt are what the face's clients are told.
+func (s *Server) Instructions() string { return instructions(s.o.Face) }
+
+// Fuzz makes one call without a transport.
+func (s *Server) Fuzz(who door.Principal, name string, raw []byte) (bad bool, text string) {
+	for _, d := range s.defs {
+		if d.name == name {
+			c := &call{s: s, def: d, ctx: door.With(context.Background(), who), raw: raw, at: s.o.Clock.Now(), began: time.Now()}
+			r := c.answer()
+			s.finish(c, r)
+			return r.bad, strings.Join(r.texts(), "\n")
+		}
+	}
+	return true, "no such tool"
+}
