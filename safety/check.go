@@ -84,9 +84,12 @@ func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noi
 	if p.Waypoint.Kind == robot.KindJaw && len(p.Traj.Points) == 0 {
 		return nil, perception.Hit{}, nil // fingers alone move, and they may touch
 	}
-	f := g.checkShape(p, from)
+	f := g.checkKnots(&p.Traj)
 	if f == nil {
 		f = g.checkJoints(&p.Traj)
+	}
+	if f == nil {
+		f = g.checkShape(p, from)
 	}
 	if f == nil {
 		f = g.checkPlaces(p.Sweep)
@@ -100,12 +103,32 @@ func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noi
 	return g.checkClearance(p, sc, noise)
 }
 
-// checkShape refuses what cannot be judged: a malformed trajectory, or a sweep that is not its trajectory's.
-func (g *Guard) checkShape(p *robot.Plan, from robot.State) *finding {
-	const next = "stage the target again"
-	bad := func(format string, args ...any) *finding {
-		return found(RulePlan, fmt.Sprintf(format, args...), "", next)
+// bad is a plan that cannot be judged.
+func bad(format string, args ...any) *finding {
+	return found(RulePlan, fmt.Sprintf(format, args...), "", "stage the target again")
+}
+
+// checkKnots refuses knots without a finite position for every joint.
+func (g *Guard) checkKnots(t *robot.Trajectory) *finding {
+	if len(t.Points) < 2 {
+		return bad("%d knots", len(t.Points))
 	}
+	for i := range t.Points {
+		q := t.Points[i].Q
+		if len(q) != len(g.model.Joints) {
+			return bad("knot %d has %d joints, the robot %d", i, len(q), len(g.model.Joints))
+		}
+		for k, x := range q {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return bad("knot %d has %s at %v", i, g.model.Joints[k].Name, x)
+			}
+		}
+	}
+	return nil
+}
+
+// checkShape refuses a malformed trajectory, and a sweep that is not its trajectory's.
+func (g *Guard) checkShape(p *robot.Plan, from robot.State) *finding {
 	if err := p.Traj.Check(g.model, from); err != nil {
 		return bad("%v", err)
 	}
@@ -228,7 +251,7 @@ func (g *Guard) checkToolSpeed(sweep []robot.Swept) *finding {
 		a, b := &sweep[i-1], &sweep[i]
 		h := (b.T - a.T).Seconds()
 		if !(h > 0) {
-			return found(RulePlan, fmt.Sprintf("sample %d of the swept volume is not after the one before", i), "", "stage the target again")
+			return bad("sample %d of the swept volume is not after the one before", i)
 		}
 		if v := a.Tool.Dist(b.Tool) / h; !(v <= g.lim.ToolSpeed*speedSlack) {
 			return tooFast("gripper", v, g.lim.ToolSpeed, "m/s")

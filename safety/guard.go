@@ -126,7 +126,10 @@ func (g *Guard) fit(s robot.State) *finding {
 		return found(RuleMode, s.Mode.String()+words(s.Fault), robot.ModeReady.String(), "a person must see to the robot; nothing here clears it",
 			slog.String("mode", s.Mode.String()), slog.String("fault", s.Fault))
 	}
-	if name, v, moving := g.moving(s); moving || s.Mode == robot.ModeMoving {
+	if s.Mode == robot.ModeMoving {
+		return found(RuleBusy, "the robot says that it is moving", "", "wait for standstill or stop the robot")
+	}
+	if name, v, moving := g.moving(s); moving {
 		return found(RuleBusy, fmt.Sprintf("%s moves at %.3f per second", name, v), fmt.Sprintf("%.3f", g.lim.RestSpeed), "wait for standstill or stop the robot",
 			slog.String("joint", name), slog.Float64("speed", v))
 	}

@@ -29,46 +29,39 @@ func (g *Guard) run(m *motion, p robot.Plan) (robot.Outcome, error) {
 		done <- ended{out, err}
 		m.cancel(nil)
 	}()
-	grace := p.Deadline.Sub(g.clock.Now()) + g.lim.StopTime
-	var why string
-	select {
-	case e := <-done:
+	late := p.Deadline.Add(g.lim.StopTime)
+	e, ok, cancelled := g.await(m.ctx, done, late)
+	switch {
+	case ok:
 		return e.out, e.err
-	case <-m.ctx.Done():
-		if e, ok := g.await(done, g.lim.StopTime); ok {
-			return e.out, e.err
-		}
-		why = "the motion was cancelled and did not end"
-	case <-g.tick(m, grace):
-		why = "the motion did not end at its deadline"
+	case !cancelled:
+		return g.overrun(m, done, "the motion did not end at its deadline")
 	}
-	return g.overrun(m, done, why)
+	if e, ok, _ := g.await(context.Background(), done, g.clock.Now().Add(g.lim.StopTime)); ok {
+		return e.out, e.err
+	}
+	return g.overrun(m, done, "the motion was cancelled and did not end")
 }
 
-// tick delivers once, d from now, unless the motion ends first.
-func (g *Guard) tick(m *motion, d time.Duration) <-chan time.Time {
-	t := g.clock.Ticker(max(d, time.Millisecond))
-	out := make(chan time.Time, 1)
-	go func() {
-		defer t.Stop()
-		select {
-		case now := <-t.C():
-			out <- now
-		case <-m.ctx.Done():
-		}
-	}()
-	return out
-}
+// beat is how finely the guard looks at the clock. It is a ticker and not one long After, because a twin that
+// runs as fast as it can may leap to the next time that anybody waits for.
+const beat = 50 * time.Millisecond
 
-// await waits d for the motion's end.
-func (g *Guard) await(done <-chan ended, d time.Duration) (ended, bool) {
-	t := g.clock.Ticker(d)
+// await waits for the motion's end, for ctx, or until the clock shows late.
+func (g *Guard) await(ctx context.Context, done <-chan ended, late time.Time) (e ended, ok, cancelled bool) {
+	t := g.clock.Ticker(beat)
 	defer t.Stop()
-	select {
-	case e := <-done:
-		return e, true
-	case <-t.C():
-		return ended{}, false
+	for {
+		select {
+		case e = <-done:
+			return e, true, false
+		case <-ctx.Done():
+			return e, false, true
+		case <-t.C():
+			if !g.clock.Now().Before(late) {
+				return e, false, false
+			}
+		}
 	}
 }
 
@@ -77,7 +70,7 @@ func (g *Guard) overrun(m *motion, done <-chan ended, why string) (robot.Outcome
 	g.log.Error("motion overran", slog.String("why", why), slog.Duration("since", g.clock.Now().Sub(m.since)))
 	m.cancel(errStopped)
 	err := g.halt(context.Background())
-	if e, ok := g.await(done, g.lim.StopTime); ok {
+	if e, ok, _ := g.await(context.Background(), done, g.clock.Now().Add(g.lim.StopTime)); ok {
 		if err != nil {
 			e.out.Stop = robot.StopNotConfirmed
 		}
@@ -134,7 +127,7 @@ func (g *Guard) Stop(ctx context.Context) error {
 // halt walks the robot's stop ladder within the stop time.
 func (g *Guard) halt(ctx context.Context) error {
 	begun := g.clock.Now()
-	ctx, cancel := robot.WithTimeout(context.WithoutCancel(ctx), g.clock, g.lim.StopTime)
+	ctx, cancel := g.within(context.WithoutCancel(ctx), g.lim.StopTime)
 	defer cancel()
 	err := g.inner.Stop(ctx)
 	took := slog.Duration("took", g.clock.Now().Sub(begun))
@@ -145,4 +138,24 @@ func (g *Guard) halt(ctx context.Context) error {
 	}
 	g.log.Warn("stopped", took)
 	return nil
+}
+
+// within is a context that ends d from now on the guard's clock. The returned cancel must be called.
+func (g *Guard) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late, over := g.clock.Now().Add(d), make(chan struct{})
+	go func() {
+		defer close(over)
+		t := g.clock.Ticker(beat)
+		defer t.Stop()
+		for g.clock.Now().Before(late) {
+			select {
+			case <-t.C():
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(context.DeadlineExceeded)
+	}()
+	return ctx, func() { cancel(context.Canceled); <-over }
 }
