@@ -61,7 +61,11 @@ func (t *Twin) startGoal(ctx context.Context, tr robot.Trajectory) (*goal, error
 	}
 	measured := make([]float64, len(t.p.axes))
 	for i := range t.p.axes {
-		measured[i], _ = t.p.axes[i].x(t.p.d.Qpos(), t.p.d.Qvel())
+		var v float64
+		measured[i], v = t.p.axes[i].x(t.p.d.Qpos(), t.p.d.Qvel())
+		if math.Abs(v) > startSpeed {
+			return nil, fmt.Errorf("twin: %s still moves at %.3f per second; wait for standstill", t.p.axes[i].spec.name, v)
+		}
 	}
 	s, err := newSpline(&t.model, t.p.axes, tr, measured)
 	if err != nil {
@@ -120,9 +124,16 @@ func (t *Twin) Halt(_ context.Context, r robot.Rung) error {
 		hard = 3
 		t.runstop = true
 	}
-	t.brake(hard)
-	t.endMotion(fmt.Errorf("%w (%v)", ErrHalted, r))
+	t.halt(hard, fmt.Errorf("%w (%v)", ErrHalted, r))
 	return nil
+}
+
+// halt brakes and ends what is running with err. The caller holds mu.
+func (t *Twin) halt(hard float64, err error) {
+	if t.fault == nil {
+		t.brake(hard)
+	}
+	t.endMotion(err)
 }
 
 // gripGoal is a jaw motion being watched.

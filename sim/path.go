@@ -104,6 +104,7 @@ func hermite(t, h, x0, v0, x1, v1 float64) refPoint {
 const (
 	startTurn  = 0.05  // rad
 	startSlide = 0.01  // m
+	startSpeed = 0.1   // per second: a trajectory starts at rest
 	limitSlack = 0.002 // rad or m
 	speedSlack = 1.1
 	endSpeed   = 0.02 // per second: a trajectory ends at rest

@@ -161,8 +161,15 @@ func (t *Twin) State() robot.State { return *t.state.Load() }
 // Reset puts the robot into its start posture in a world placed anew by seed. The clock goes on; a running
 // motion ends with ErrReset; a runstop and a fault are cleared.
 func (t *Twin) Reset(ctx context.Context, seed uint64) error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return ErrOver
+	}
 	o := t.opts
 	o.Seed = seed
+	t.halt(1, ErrReset) // building takes a while
+	t.mu.Unlock()
 	p, err := build(&t.mach, o)
 	if err != nil {
 		return err
