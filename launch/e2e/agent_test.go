@@ -219,7 +219,7 @@ func (f *tabletop) stack(what, on hue) {
 	f.moveTarget(above)
 	f.execute("screenshot")
 
-	const depth = 0.024 // closure point below the top face
+	const depth = 0.022 // closure point below the top face
 	grasp := cube.at
 	grasp[2] -= depth
 	f.moveTarget(grasp)
