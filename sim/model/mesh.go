@@ -162,14 +162,44 @@ func loft(name, sections string) (string, error) {
 	}
 	var rs [][]r3.Vec
 	for _, s := range rows {
-		ring := make([]r3.Vec, around)
+		ring := superellipse(s[1], s[2], s[3])
 		for i := range ring {
-			sn, cs := math.Sincos(2 * math.Pi * (float64(i) + 0.5) / around)
-			ring[i] = r3.Vec{X: s[4] + s[1]*power(cs, 2/s[3]), Y: s[5] + s[2]*power(sn, 2/s[3]), Z: s[0]}
+			ring[i] = r3.Add(ring[i], r3.Vec{X: s[4], Y: s[5], Z: s[0]})
 		}
 		rs = append(rs, ring)
 	}
 	return rings(rs).asset(name), nil
+}
+
+// superellipse is a ring of half axes a and b with its points where it bends and where it is long.
+func superellipse(a, b, p float64) []r3.Vec {
+	const fine = 64 * around
+	at := func(i int) r3.Vec {
+		sn, cs := math.Sincos(2 * math.Pi * float64(i) / fine)
+		return r3.Vec{X: a * power(cs, 2/p), Y: b * power(sn, 2/p)}
+	}
+	along := make([]float64, fine+1) // length and turn so far
+	scale := 1 / (4 * (a + b))
+	last := r3.Vec{Y: 1}
+	for i := 1; i <= fine; i++ {
+		d := r3.Sub(at(i), at(i-1))
+		l := r3.Norm(d)
+		along[i] = along[i-1] + l*scale
+		if l > 1e-12 {
+			d = r3.Scale(1/l, d)
+			along[i] += math.Acos(math.Min(1, r3.Dot(d, last))) / (2 * math.Pi)
+			last = d
+		}
+	}
+	ring := make([]r3.Vec, around)
+	k := 0
+	for i := range ring {
+		for along[k] < along[fine]*float64(i)/around {
+			k++
+		}
+		ring[i] = at(k)
+	}
+	return ring
 }
 
 func power(x, e float64) float64 { return math.Copysign(math.Pow(math.Abs(x), e), x) }
