@@ -129,10 +129,16 @@ func capsuleProfile(r, length float64) []knot {
 	var ks []knot
 	for i := range steps + 1 {
 		s, c := math.Sincos(-math.Pi/2 + math.Pi/2*float64(i)/steps)
+		if i == 0 {
+			c = 0 // the pole exactly, so that no sliver is made there
+		}
 		ks = append(ks, knot{r * c, r*s - length/2, c, s})
 	}
 	for i := range steps + 1 {
 		s, c := math.Sincos(math.Pi / 2 * float64(i) / steps)
+		if i == steps {
+			c = 0
+		}
 		ks = append(ks, knot{r * c, r*s + length/2, c, s})
 	}
 	return ks

@@ -3,6 +3,7 @@ package view
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,8 +23,14 @@ func level(p r3.Vec, yaw float64) geom.Pose { return geom.Pose{P: p, R: geom.Rot
 // robot that sees them with a head camera without depth, two lidars and a wrist camera with noisy depth.
 func room(tb testing.TB) *stage.Snapshot {
 	tb.Helper()
-	rng := rand.New(rand.NewPCG(5, 3))
-	real := level(r3.Vec{X: .62, Y: -.05, Z: .82}, 0)
+	sn := *roomOnce()
+	return &sn
+}
+
+func roomReal() geom.Pose { return level(r3.Vec{X: .62, Y: -.05, Z: .82}, 0) }
+
+// roomWorld is what stands in the room.
+func roomWorld() world {
 	w := world{
 		{pose: geom.At(0, 0, -.05), half: r3.Vec{X: 4, Y: 4, Z: .05}, col: 0xB9AE9C},
 		{pose: geom.At(1.25, .05, .68), half: r3.Vec{X: .3, Y: .5, Z: .02}, col: 0x9C7B57},
@@ -37,11 +44,16 @@ func room(tb testing.TB) *stage.Snapshot {
 		{pose: geom.At(2.6, 0, 1.2), half: r3.Vec{X: .05, Y: 3, Z: 1.2}, col: 0xE6E2DA},
 		{pose: geom.At(.25, .45, .2), half: r3.Vec{X: .08, Y: .08, Z: .2}, col: 0x7D8C6A},
 	}
-	robotParts := robotThings(real, .06, []r3.Vec{{X: .05, Y: -.05, Z: .82}, {X: .5, Y: -.05, Z: .82}})
+	robotParts := robotThings(roomReal(), .06, []r3.Vec{{X: .05, Y: -.05, Z: .82}, {X: .5, Y: -.05, Z: .82}})
 	for i := range robotParts {
 		robotParts[i].col = 0x4A4F55
 	}
-	w = append(w, robotParts...)
+	return append(w, robotParts...)
+}
+
+var roomOnce = sync.OnceValue(func() *stage.Snapshot {
+	rng := rand.New(rand.NewPCG(5, 3))
+	real, w := roomReal(), roomWorld()
 	head := lookAt(r3.Vec{X: -.05, Z: 1.35}, r3.Vec{X: .95, Z: .75}, r3.Vec{Z: 1})
 	hin := sensor.FromFovy(1280, 960, 2*math.Atan(math.Tan(geom.Rad(65)/2)*.75))
 	hc, _ := w.shoot("head", head, hin, false, 0, rng)
@@ -76,4 +88,4 @@ func room(tb testing.TB) *stage.Snapshot {
 	return &stage.Snapshot{
 		Face: stage.Face2D, Scene: sc, State: st, Real: g, Target: g, Aperture: .06, Now: testEpoch.Add(time.Second / 2),
 	}
-}
+})

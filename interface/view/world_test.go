@@ -3,6 +3,7 @@ package view
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,7 +111,7 @@ func (w world) shoot(name string, pose geom.Pose, in sensor.Intrinsics, depth bo
 	return &perception.Camera{Frame: f, Pose: pose}, classes
 }
 
-// look is a camera's optical frame at eye, looking at a point, with up on the picture.
+// lookAt is a camera's optical frame at eye, looking at a point, with up on the picture.
 func lookAt(eye, at, up r3.Vec) geom.Pose {
 	z := r3.Unit(r3.Sub(at, eye))
 	x := r3.Unit(r3.Cross(z, up))
@@ -189,11 +190,10 @@ func robotThings(tool geom.Pose, aperture float64, arm []r3.Vec) world {
 	return w
 }
 
-// tabletop is the 3D face's test scene: a table at z = 0, cubes, a ball, and the arm's hand over them.
-func tabletop(tb testing.TB) *stage.Snapshot {
-	tb.Helper()
-	rng := rand.New(rand.NewPCG(7, 11))
-	real := topDown(r3.Vec{X: .42, Y: -.02, Z: .24})
+func tabletopReal() geom.Pose { return topDown(r3.Vec{X: .42, Y: -.02, Z: .24}) }
+
+// tabletopWorld is what stands in the 3D face's test scene.
+func tabletopWorld() world {
 	w := world{
 		{pose: geom.At(.5, 0, -.02), half: r3.Vec{X: .4, Y: .5, Z: .02}, col: 0xC8B79E},
 		{pose: geom.Pose{P: r3.Vec{X: .5, Y: .16, Z: .0225}, R: geom.RotZ(.4)}, half: r3.Vec{X: .0225, Y: .0225, Z: .0225}, col: 0xD42B2B},
@@ -202,7 +202,21 @@ func tabletop(tb testing.TB) *stage.Snapshot {
 		{pose: geom.At(.64, .1, .02), half: r3.Vec{X: .02, Y: .02, Z: .02}, col: 0xE8C22C},
 		{pose: geom.At(.62, -.3, .05), r: .05, col: 0xB06AC8},
 	}
-	w = append(w, robotThings(real, .08, []r3.Vec{{X: 0, Z: 0}, {X: 0, Z: .33}, {X: .2, Z: .62}, {X: .42, Y: -.02, Z: .42}})...)
+	w = append(w, robotThings(tabletopReal(), .08, []r3.Vec{{X: 0, Z: 0}, {X: 0, Z: .33}, {X: .2, Z: .62}, {X: .42, Y: -.02, Z: .42}})...)
+	return w
+}
+
+// tabletop is the 3D face's test scene: a table at z = 0, cubes, a ball, and the arm's hand over them.
+func tabletop(tb testing.TB) *stage.Snapshot {
+	tb.Helper()
+	sn := *tabletopOnce() // scenes are immutable; a test changes its own copy of the snapshot
+	return &sn
+}
+
+var tabletopOnce = sync.OnceValue(func() *stage.Snapshot {
+	rng := rand.New(rand.NewPCG(7, 11))
+	real := tabletopReal()
+	w := tabletopWorld()
 	third := lookAt(r3.Vec{X: 1.25, Y: .35, Z: .75}, r3.Vec{X: .42, Y: 0, Z: .08}, r3.Vec{Z: 1})
 	other := lookAt(r3.Vec{X: .5, Y: -.9, Z: .8}, r3.Vec{X: .45, Y: 0, Z: .05}, r3.Vec{Z: 1})
 	wrist := real.Mul(geom.Pose{P: r3.Vec{X: -.12, Z: .07}, R: geom.FromAxes(r3.Vec{Y: -1}, r3.Unit(r3.Vec{X: -.35, Z: -1}))})
@@ -229,7 +243,7 @@ func tabletop(tb testing.TB) *stage.Snapshot {
 		Face: stage.Face3D, Scene: sc, State: st, Real: g, Target: g, Aperture: .08, Now: testEpoch.Add(320 * time.Millisecond),
 		Orbit: stage.Orbit{Target: r3.Vec{X: .45, Z: .08}, Distance: 1.05, Azimuth: math.Pi / 2, Elevation: geom.Rad(35)},
 	}
-}
+})
 
 // staged is sn with the target somewhere else and a verdict on it.
 func staged(sn *stage.Snapshot, target geom.Pose, open bool, k stage.Check) *stage.Snapshot {
