@@ -11,6 +11,7 @@ import (
 const (
 	approachReach = 2.0  // metres from the closure point that are searched
 	approachStep  = .002 // metres between two samples
+	approachHole  = 2    // pixels of the camera that a reading may be away, across the holes of stereo
 	handSkin      = .012 // metres around the hand's capsules that count as the hand
 )
 
@@ -37,11 +38,11 @@ func (p *Painter) ApproachHit(sn *stage.Snapshot) Hit {
 			continue
 		}
 		seen = true
-		x, y := int(s.X), int(s.Y)
-		d := f.Depth[y*in.W+x]
-		if !goodDepth(f.Info.Range, d) {
+		x, y, ok := nearestDepth(f, s.X, s.Y, 1, 1, approachHole)
+		if !ok {
 			continue
 		}
+		d := f.Depth[y*in.W+x]
 		surface := cam.Pose.Point(in.Unproject(float64(x), float64(y), float64(d)))
 		if within(hand, surface, handSkin) {
 			continue

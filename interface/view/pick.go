@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/spatial/r3"
 
+	"viad/drivers/sensor"
 	"viad/interface/stage"
 	"viad/perception"
 )
@@ -123,26 +124,33 @@ func pickDepth(cam *perception.Camera, x, y, w, h int) Hit {
 		return Hit{Kind: Nothing, Feed: name, Why: "the " + name + " camera has no depth"}
 	}
 	sx, sy := float64(in.W)/float64(w), float64(in.H)/float64(h)
-	mx, my := (float64(x)+.5)*sx, (float64(y)+.5)*sy
-	rx, ry := feedRadius*sx+.5, feedRadius*sy+.5
-	ex, ey := min(int(mx), in.W-1), min(int(my), in.H-1)
-	best, bx, by := math.Inf(1), 0, 0
-	for py := max(0, int(my-ry)); py <= min(in.H-1, int(my+ry)); py++ {
-		for px := max(0, int(mx-rx)); px <= min(in.W-1, int(mx+rx)); px++ {
-			d := math.Hypot((float64(px)+.5-mx)/sx, (float64(py)+.5-my)/sy)
-			if px == ex && py == ey {
-				d = -1
-			}
-			if d <= feedRadius && d < best && goodDepth(f.Info.Range, f.Depth[py*in.W+px]) {
-				best, bx, by = d, px, py
-			}
-		}
-	}
-	if math.IsInf(best, 1) {
+	bx, by, ok := nearestDepth(f, (float64(x)+.5)*sx, (float64(y)+.5)*sy, sx, sy, feedRadius)
+	if !ok {
 		return Hit{Kind: Nothing, Feed: name, Why: "no depth reading within 3 pixels in the " + name + " picture"}
 	}
 	z := float64(f.Depth[by*in.W+bx])
 	return Hit{Kind: Feed, Feed: name, Point: cam.Pose.Point(in.Unproject(float64(bx), float64(by), z))}
+}
+
+// nearestDepth is the camera's pixel at mx, my (continuous) when it has a trusted reading, else the nearest that
+// has one within radius pixels of a picture whose pixels are sx by sy of the camera's.
+func nearestDepth(f *sensor.Frame, mx, my, sx, sy, radius float64) (x, y int, ok bool) {
+	in := f.Info.Intrinsics
+	ex, ey := min(max(int(mx), 0), in.W-1), min(max(int(my), 0), in.H-1)
+	if goodDepth(f.Info.Range, f.Depth[ey*in.W+ex]) {
+		return ex, ey, true
+	}
+	rx, ry := radius*sx+.5, radius*sy+.5
+	best := math.Inf(1)
+	for py := max(0, int(my-ry)); py <= min(in.H-1, int(my+ry)); py++ {
+		for px := max(0, int(mx-rx)); px <= min(in.W-1, int(mx+rx)); px++ {
+			d := math.Hypot((float64(px)+.5-mx)/sx, (float64(py)+.5-my)/sy)
+			if d <= radius && d < best && goodDepth(f.Info.Range, f.Depth[py*in.W+px]) {
+				best, x, y = d, px, py
+			}
+		}
+	}
+	return x, y, !math.IsInf(best, 1)
 }
 
 // goodDepth reports whether a depth is a reading within the sensor's trusted range; a zero range trusts all.
