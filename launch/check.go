@@ -168,6 +168,8 @@ func (c *Config) checkPerception() error {
 	p := c.Perception
 	err := first(
 		c.within("perception.rate", float64(p.Rate), 0, 30, "0 Hz (only when asked) and 30 Hz"),
+		c.within("perception.self_margin", float64(p.Self), 0.001, 0.1, "1 mm and 10 cm"),
+		c.within("perception.body_margin", float64(p.Body), float64(p.Self), 0.2, "perception.self_margin and 20 cm"),
 		c.within("perception.voxel", float64(p.Voxel), 0.001, 0.1, "1 mm and 10 cm"),
 	)
 	if err != nil {

@@ -73,6 +73,8 @@ type Perception struct {
 	Rate   Rate   `yaml:"rate"`
 	Voxel  Length `yaml:"voxel"`
 	Bounds Box    `yaml:"bounds"`
+	Self   Length `yaml:"self_margin"`
+	Body   Length `yaml:"body_margin"`
 }
 
 // Box is an axis-aligned box in the odometry frame, metres.
@@ -139,7 +141,7 @@ func defaults(mobile bool) Config {
 		Tokens:     Tokens{Generate: true},
 		Limits:     defaultLimits(mobile),
 		Caps:       defaultCaps(),
-		Perception: Perception{Rate: 5, Voxel: 0.004},
+		Perception: Perception{Rate: 5, Voxel: 0.004, Self: 0.015, Body: 0.03},
 		View:       View{Target: []Length{0.5, 0, 0.1}, Distance: 1.2, Elevation: 35 * degree},
 		Preview:    Preview{Age: Duration(600e9), Moved: 0.005, Turn: Angle(0.5 * degree)},
 		Record:     Record{Folder: "record", Quota: 2 << 30, States: 10, WhenFull: "go_on"},

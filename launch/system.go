@@ -173,6 +173,7 @@ func (s *System) openMachine(context.Context) (err error) {
 	o := perception.Options{
 		Sources: s.rig.sources, Kin: s.kin, Clock: s.rig.clock, State: s.rig.body.State, Log: s.log,
 		RateHz: float64(c.Perception.Rate), Voxel: float64(c.Perception.Voxel),
+		SelfMargin: float64(c.Perception.Self), BodyMargin: float64(c.Perception.Body),
 	}
 	if b.X != nil {
 		o.Bounds = r3.Box{
@@ -215,7 +216,11 @@ func (s *System) openStage(context.Context) (err error) {
 		Checker: gateCheck{s.guard, s.gated}, Scenes: s.fuser, Home: c.View.orbit(), PreviewAge: c.Preview.Age.D(),
 		MovedDist: float64(c.Preview.Moved), MovedTurn: float64(c.Preview.Turn), OnClientGone: gone, Log: s.log,
 	})
-	s.painter, err = view.NewPainter(view.Options{Kin: s.kin, Voxel: float64(c.Perception.Voxel), Gripper: gripperShape(s.kin)})
+	shape, err := gripperShape(s.kin)
+	if err != nil {
+		return err
+	}
+	s.painter, err = view.NewPainter(view.Options{Kin: s.kin, Voxel: float64(c.Perception.Voxel), Gripper: shape, Footprint: footprint(s.kin)})
 	return err
 }
 
@@ -267,12 +272,16 @@ func (s *System) Run(ctx context.Context, ready func() error) error {
 	if err != nil {
 		return err
 	}
-	handler, err := s.handler()
+	agents := s.tools.HTTP()
+	handler, err := s.handler(agents)
 	if err != nil {
 		return err
 	}
 	parts = append(parts, part{"http", func(ctx context.Context) error {
-		return door.Serve(ctx, s.listener, handler, s.tls)
+		err := door.Serve(ctx, s.listener, handler, s.tls)
+		end, cancel := withTimeout(ctx)
+		defer cancel()
+		return errors.Join(err, agents.Close(end))
 	}}, part{"start", s.first(ready)}, part{"robot", s.stopAtEnd})
 	return supervise(ctx, parts...)
 }
@@ -343,11 +352,11 @@ func (s *System) stopAtEnd(ctx context.Context) error {
 }
 
 // handler is the door with both rooms behind it.
-func (s *System) handler() (http.Handler, error) {
+func (s *System) handler(agents http.Handler) (http.Handler, error) {
 	c := s.cfg
 	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.Listen.Hosts, Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
 	m := http.NewServeMux()
-	m.Handle("/mcp", d.Guard(s.tools.HTTP()))
+	m.Handle("/mcp", d.Guard(agents))
 	if !c.Page.Enabled {
 		m.Handle("/", d.Public(http.NotFoundHandler()))
 		return m, nil
