@@ -39,7 +39,6 @@ type clock struct {
 
 	mu     sync.Mutex
 	timers []*timer
-	demand int // callers that need time to pass, without a time of their own
 }
 
 // timer is one After, Ticker or hold.
@@ -114,14 +113,6 @@ func (c *clock) remove(t *timer) {
 	}
 }
 
-// want adds n to the number of callers that need time to pass.
-func (c *clock) want(n int) {
-	c.mu.Lock()
-	c.demand += n
-	c.mu.Unlock()
-	c.nudge()
-}
-
 func (c *clock) nudge() {
 	select {
 	case c.wake <- struct{}{}:
@@ -134,7 +125,7 @@ func (c *clock) nudge() {
 func (c *clock) next() (at int64, wanted, waived bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, wanted = 1<<62, c.demand > 0
+	at = 1 << 62
 	for _, t := range c.timers {
 		at = min(at, t.at)
 		wanted = wanted || !t.waived

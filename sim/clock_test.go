@@ -141,7 +141,9 @@ func TestCloseEndsEverybody(t *testing.T) {
 	tick := tw.Clock().Ticker(time.Millisecond) // unread: the clock stands at its first tick
 	defer tick.Stop()
 	done := make(chan error, 3)
-	go func() { done <- tw.Follow(context.Background(), reach(tw.State(), []float64{0.3}, zero, 5*time.Second)) }()
+	go func() {
+		done <- tw.Follow(context.Background(), reach(tw.State(), []float64{0.3}, zero, 5*time.Second))
+	}()
 	go func() { done <- tw.Grip(context.Background(), robot.JawTarget{}) }()
 	go func() {
 		_, err := tw.Sources()[0].Frame(context.Background(), tw.Clock().Now().Add(time.Hour))

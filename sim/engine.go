@@ -98,7 +98,7 @@ func (t *Twin) runFast(ctx context.Context) {
 		pause = first
 		at, wanted, waived := t.clk.next()
 		switch {
-		case wanted || t.braking():
+		case wanted || t.busy():
 			t.advance(at)
 		case waived: // its reader may come back without a nudge
 			n.nap(idle)
@@ -128,11 +128,11 @@ func (t *Twin) runReal(ctx context.Context) {
 	}
 }
 
-// braking says whether the robot is coming to rest after a motion that nobody waits for any more.
-func (t *Twin) braking() bool {
+// busy says whether the robot is moving: time passes until it has come to rest.
+func (t *Twin) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.resting && t.fault == nil
+	return t.fault == nil && (t.goal != nil || t.grip != nil || !t.resting)
 }
 
 // advance steps physics up to one slice, not past the first step at or after the given time, publishes
@@ -143,7 +143,7 @@ func (t *Twin) advance(until int64) {
 	for range slice {
 		t.stepOnce(now)
 		now += t.p.dt
-		if now >= until {
+		if now >= until || len(t.endings) > 0 {
 			break
 		}
 	}

@@ -77,6 +77,7 @@ func (t *Twin) startGoal(ctx context.Context, tr robot.Trajectory) (*goal, error
 	t.goal = &goal{done: make(chan error, 1)}
 	t.path, t.began, t.resting = s, t.clk.now.Load(), false
 	t.publish()
+	t.clk.nudge()
 	return t.goal, nil
 }
 
@@ -90,6 +91,7 @@ func (t *Twin) brake(hard float64) {
 		r.t = math.Max(r.t, math.Abs(v)/(a.spec.brake*hard))
 	}
 	t.path, t.began, t.resting = r, t.clk.now.Load(), false
+	t.clk.nudge()
 }
 
 // endMotion ends a running Follow and Grip with err; the robot brakes and holds. The caller holds mu.
@@ -178,10 +180,12 @@ func (t *Twin) startGrip(ctx context.Context, to robot.JawTarget) (*gripGoal, er
 	if to.Open {
 		t.jaw.target = t.mach.jaw.max
 	}
+	t.jaw.ref, _ = t.p.jaw.x(t.p.d.Qpos(), t.p.d.Qvel())
 	t.jaw.still = 0
 	most := time.Duration(t.mach.jaw.max/t.mach.jaw.speed*float64(time.Second)) + 3*time.Second
 	t.grip = &gripGoal{open: to.Open, limit: int(int64(most) / t.p.dt), done: make(chan error, 1)}
 	t.publish()
+	t.clk.nudge()
 	return t.grip, nil
 }
 

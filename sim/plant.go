@@ -120,8 +120,8 @@ func (p *plant) locate(mc *machine) error {
 	if err != nil {
 		return err
 	}
-	for i := range p.jaw.coef { // aperture, not the sum of shares: each finger gives half
-		p.jaw.coef[i] = 1 / float64(len(p.jaw.coef))
+	for _, n := range mc.jaw.joint {
+		p.m.HardenLimit(p.m.ID(mj.Joint, n), 2*p.m.Timestep()) // the stops of a jaw that closes on nothing
 	}
 	p.sawMax = make([]float64, len(p.axes))
 	if p.tool = p.m.ID(mj.Site, p.meta.Tool); p.tool < 0 {

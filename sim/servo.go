@@ -62,7 +62,7 @@ type jawServo struct {
 	target float64
 	ref    float64
 	speed  float64
-	still  int // consecutive steps at rest
+	still  int // consecutive steps at rest, arrived or blocked
 }
 
 const (
@@ -86,7 +86,8 @@ func (j *jawServo) drive(p *plant, dt float64) {
 		force += p.jaw.coef[k] * (bias[dof] + damp[dof]*p.d.Qvel()[dof])
 	}
 	p.jaw.push(p.d, force)
-	if math.Abs(xd) < jawRest {
+	arrived := j.ref == j.target || math.Abs(j.ref-x) > 0.9*lead // or blocked: nothing more will come
+	if math.Abs(xd) < jawRest && arrived {
 		j.still++
 	} else {
 		j.still = 0

@@ -168,7 +168,9 @@ func (t *Twin) Reset(ctx context.Context, seed uint64) error {
 	}
 	o := t.opts
 	o.Seed = seed
-	t.halt(1, ErrReset) // building takes a while
+	if t.goal != nil || t.grip != nil {
+		t.halt(1, ErrReset) // building takes a while
+	}
 	t.mu.Unlock()
 	p, err := build(&t.mach, o)
 	if err != nil {
@@ -255,10 +257,8 @@ func (t *Twin) Close() {
 	t.p.close()
 }
 
-// wait blocks until done delivers; it keeps time running meanwhile.
+// wait blocks until done delivers.
 func wait[T any](ctx context.Context, t *Twin, done <-chan T) (v T, err error) {
-	t.clk.want(1)
-	defer t.clk.want(-1)
 	select {
 	case v = <-done:
 		return v, nil

@@ -44,9 +44,16 @@ func TestFollowIsAccurate(t *testing.T) {
 				for {
 					select {
 					case <-watch.C():
-						u := math.Min(1, float64(tw.State().Received.Sub(s.Received))/float64(c.d))
+						now := tw.State()
+						tw.mu.Lock()
+						began, on := tw.clk.base.Add(time.Duration(tw.began)), tw.goal != nil
+						tw.mu.Unlock()
+						if !on {
+							continue
+						}
+						u := math.Max(0, math.Min(1, float64(now.Received.Sub(began))/float64(c.d)))
 						w := u * u * u * (10 - 15*u + 6*u*u)
-						for i, q := range tw.State().Q {
+						for i, q := range now.Q {
 							worst = math.Max(worst, math.Abs(q-s.Q[i]-w*c.dq[i]))
 						}
 					case <-stop:
@@ -122,18 +129,18 @@ func TestFollowRefusesBeforeAnythingMoves(t *testing.T) {
 	}
 }
 
-// halfway runs f when a motion of 4 s is in its middle, and returns Follow's error.
+// halfway runs f when a motion of 4 s is in its middle, with time standing still, and returns Follow's error.
 func halfway(t *testing.T, tw *Twin, ctx context.Context, f func()) error {
 	t.Helper()
 	done := make(chan error, 1)
-	mid := tw.Clock().Ticker(2 * time.Second)
+	mid := tw.clk.holdAt(tw.Clock().Now().Add(2 * time.Second))
 	go func() { done <- tw.Follow(ctx, reach(tw.State(), []float64{1, 0.2}, zero, 4*time.Second)) }()
 	<-mid.C()
 	if v := tw.State().QD[0]; v < 0.3 {
 		t.Fatalf("joint 1 moves at %v in the middle", v)
 	}
-	mid.Stop()
 	f()
+	mid.Stop()
 	return <-done
 }
 

@@ -68,6 +68,13 @@ func (m *Model) JointInfo(j int) JointInfo {
 	}
 }
 
+// HardenLimit makes the stops of joint j as stiff as a time constant in seconds says; two time steps is the
+// stiffest that is stable.
+func (m *Model) HardenLimit(j int, timeconst float64) {
+	r := f64(m.p.jnt_solref, C.mjNREF*m.NJoint())
+	r[C.mjNREF*j], r[C.mjNREF*j+1] = timeconst, 1
+}
+
 // DofDamping is the viscous damping of each degree of freedom.
 func (m *Model) DofDamping() []float64 { return f64(m.p.dof_damping, m.NV()) }
 
