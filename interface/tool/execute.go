@@ -87,7 +87,7 @@ func (s *Server) await(c *call, r *run) *reply {
 			return message("The request ended before the motion did; observe or screenshot shows its result.")
 		case <-tick.C:
 			took := s.o.Clock.Now().Sub(c.at)
-			if took > callCap || time.Since(c.began) > wallCap {
+			if took >= callCap || time.Since(c.began) >= wallCap {
 				return s.overdue(c, took)
 			}
 			c.progress(fmt.Sprintf("execute_waypoint: running, %.0f s", took.Seconds()))

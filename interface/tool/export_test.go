@@ -28,3 +28,22 @@ func (s *Server) Fuzz(who door.Principal, name string, raw []byte) (bad bool, te
 	}
 	return true, "no such tool"
 }
+
+// Waiting is how many calls wait for a motion.
+func (s *Server) Waiting() int {
+	s.runs.mu.Lock()
+	defer s.runs.mu.Unlock()
+	n := 0
+	for _, r := range s.runs.kept {
+		if !r.finished() {
+			n += r.carriers
+		}
+	}
+	return n
+}
+
+// Holder is who has the seat.
+func (s *Server) Holder() string {
+	name, _, _ := s.o.Seat.Holder()
+	return name
+}

@@ -55,15 +55,19 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 	}
 	end := &ending{}
-	out := &watched{ResponseWriter: w}
-	defer func() { end.settle(!out.failed && r.Context().Err() == nil) }()
+	out := &watched{ResponseWriter: w, end: end}
+	defer end.settle()
 	h.h.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), endingKey{}, end)))
 }
 
-// ending collects what is to be done once it is known whether the reply of a request went out.
+// ending collects what is to be done once it is known whether the result of a request went out. A client may
+// close its request as soon as it has the result, so the request's context says nothing about that; what was
+// written after the result was ready does. The library writes nothing when the client was gone before.
 type ending struct {
-	mu    sync.Mutex
-	after []func(ok bool)
+	mu     sync.Mutex
+	after  []func(ok bool)
+	sent   bool // something was written after the result was ready
+	failed bool
 }
 
 type endingKey struct{}
@@ -74,9 +78,16 @@ func (e *ending) add(f func(ok bool)) {
 	e.after = append(e.after, f)
 }
 
-func (e *ending) settle(ok bool) {
+func (e *ending) wrote(err error) {
 	e.mu.Lock()
-	after := e.after
+	defer e.mu.Unlock()
+	e.sent = e.sent || len(e.after) > 0
+	e.failed = e.failed || err != nil
+}
+
+func (e *ending) settle() {
+	e.mu.Lock()
+	after, ok := e.after, e.sent && !e.failed
 	e.after = nil
 	e.mu.Unlock()
 	for _, f := range after {
@@ -84,22 +95,22 @@ func (e *ending) settle(ok bool) {
 	}
 }
 
-// watched notices a reply that could not be written.
+// watched tells an ending what was written.
 type watched struct {
 	http.ResponseWriter
-	failed bool
+	end *ending
 }
 
 func (w *watched) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
-	w.failed = w.failed || err != nil
+	w.end.wrote(err)
 	return n, err
 }
 
 // Flush sends what is buffered.
 func (w *watched) Flush() {
 	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
-		w.failed = true
+		w.end.wrote(err)
 	}
 }
 
