@@ -73,7 +73,7 @@ func (f *Fuser) fuse(s *Scene, p placed) {
 		f.unproj.depth(&f.pile, fr, p.pose)
 	}
 	if fr.Points != nil {
-		f.scan.lidar(&f.pile, fr, p.pose, eye(s.Cameras))
+		f.scan.lidar(&f.pile, fr, p.pose, eye(s.Cameras), &f.self)
 	}
 	s.Fused = append(s.Fused, fr.Info.Name)
 }
@@ -90,7 +90,7 @@ func eye(cams []*Camera) *Camera {
 
 // place finds where every frame was taken and where the robot's own body was meanwhile. The caller holds mu.
 func (f *Fuser) place(frames []*sensor.Frame) ([]placed, error) {
-	f.self.caps, f.self.margin = f.self.caps[:0], f.opt.SelfMargin
+	f.self.caps, f.self.segs, f.self.margin = f.self.caps[:0], f.self.segs[:0], f.opt.SelfMargin
 	var bodies []config
 	all := make([]placed, 0, len(frames))
 	for _, fr := range frames {
@@ -163,7 +163,7 @@ next:
 			if l.Class == robot.ClassArm || l.Class == robot.ClassBase {
 				c.R += f.opt.BodyMargin - f.opt.SelfMargin
 			}
-			f.self.caps = append(f.self.caps, c)
+			f.self.caps, f.self.segs = append(f.self.caps, c), append(f.self.segs, newSegment(c))
 		}
 	}
 	return bodies

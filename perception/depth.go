@@ -78,9 +78,9 @@ func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
 			q := &u.col[c]
 			px, py, pz := o[0]+t*(row[0]+q[0]), o[1]+t*(row[1]+q[1]), o[2]+t*(row[2]+q[2])
 			if rgb != nil {
-				p.add(px, py, pz, rgb[3*c], rgb[3*c+1], rgb[3*c+2], 1)
+				p.add(px, py, pz, rgb[3*c], rgb[3*c+1], rgb[3*c+2], 1, false)
 			} else {
-				p.add(px, py, pz, 150, 150, 150, 1)
+				p.add(px, py, pz, 150, 150, 150, 1, false)
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func TestPileAverages(t *testing.T) {
 			v := [3]float32{1.2*rng.Float32() - 0.1, rng.Float32(), 0.5 * rng.Float32()}
 			c := uint8(rng.IntN(256))
 			for range 1 + rng.IntN(3) {
-				p.add(v[0], v[1], v[2], c, 7, 9, 1)
+				p.add(v[0], v[1], v[2], c, 7, 9, 1, false)
 				if v[0] < 0 || v[0] >= 1 {
 					continue
 				}

@@ -34,10 +34,6 @@ func (s *selfFilter) hold(tool geom.Pose, b HeldBox, aperture float64) {
 // apply classifies every point of v. Points come in Morton order, so the capsules near a block of about 6 cm
 // are looked up once for all its points.
 func (s *selfFilter) apply(v *voxels, l *lattice) (held geom.Capsule, any bool) {
-	s.segs = s.segs[:0]
-	for _, c := range s.caps {
-		s.segs = append(s.segs, newSegment(c))
-	}
 	var near []int
 	lo, hi := vec(math.Inf(1)), vec(math.Inf(-1))
 	block := l.shift(0.064)
@@ -58,7 +54,7 @@ func (s *selfFilter) apply(v *voxels, l *lattice) (held geom.Capsule, any bool) 
 			switch {
 			case s.inHand(v.cloud, i, &lo, &hi):
 				v.cloud.Class[i], any = Held, true
-			case s.own(v.cloud, i, near):
+			case v.own[i] && v.w[i] == 0, s.own(v.cloud, i, near):
 				v.cloud.Class[i] = Robot
 			}
 		}

@@ -59,6 +59,7 @@ type run struct {
 	x, y, z float32
 	r, g, b uint32
 	n, w    uint32 // samples, and their weight as evidence of an obstacle
+	own     bool   // a sensor that knows its noise says that one of them is the robot's own body
 }
 
 // pile collects samples as runs and sorts them into voxels. Its storage is reused from scene to scene.
@@ -87,7 +88,7 @@ func (p *pile) flush() {
 }
 
 // add puts in one sample, relative to the lattice's origin, and drops it when it is outside.
-func (p *pile) add(x, y, z float32, r, g, b uint8, weight uint32) {
+func (p *pile) add(x, y, z float32, r, g, b uint8, weight uint32, own bool) {
 	if !(x >= 0 && y >= 0 && z >= 0) {
 		return
 	}
@@ -109,6 +110,7 @@ func (p *pile) add(x, y, z float32, r, g, b uint8, weight uint32) {
 	o.b += uint32(b)
 	o.n++
 	o.w += weight
+	o.own = o.own || own
 }
 
 // sort orders the keys by voxel: three passes of ten bits, stable.
@@ -147,9 +149,10 @@ type voxels struct {
 	cloud *Cloud
 	key   []uint32 // Morton key per point
 	w     []uint32 // evidence per point
+	own   []bool   // per point: part of it was seen as the robot's own body
 }
 
-// merge sorts, then averages all samples of a voxel. key and w are scratch of dst.
+// merge sorts, then averages all samples of a voxel. The slices of dst are reused.
 func (p *pile) merge(dst *voxels) {
 	p.sort()
 	n := 0
@@ -159,7 +162,7 @@ func (p *pile) merge(dst *voxels) {
 		}
 	}
 	dst.cloud = &Cloud{XYZ: make([]float32, 0, 3*n), RGB: make([]uint8, 0, 3*n), Class: make([]Class, n)}
-	dst.key, dst.w = dst.key[:0], dst.w[:0]
+	dst.key, dst.w, dst.own = dst.key[:0], dst.w[:0], dst.own[:0]
 	o := p.lat.origin
 	for i := 0; i < len(p.keys); {
 		k := p.keys[i] >> 32
@@ -174,6 +177,7 @@ func (p *pile) merge(dst *voxels) {
 			sum.b += r.b
 			sum.n += r.n
 			sum.w += r.w
+			sum.own = sum.own || r.own
 		}
 		inv := 1 / float32(sum.n)
 		half := sum.n / 2
@@ -181,6 +185,7 @@ func (p *pile) merge(dst *voxels) {
 		dst.cloud.RGB = append(dst.cloud.RGB, uint8((sum.r+half)/sum.n), uint8((sum.g+half)/sum.n), uint8((sum.b+half)/sum.n))
 		dst.key = append(dst.key, uint32(k))
 		dst.w = append(dst.w, sum.w)
+		dst.own = append(dst.own, sum.own)
 	}
 }
 
