@@ -31,6 +31,7 @@ import (
 // System is all rooms joined, for one launch file. New opens, Run lives, Close gives back.
 type System struct {
 	cfg    *Config
+	sees   Sources
 	log    *slog.Logger
 	began  time.Time
 	token  string // the development token; empty when the file lists tokens
@@ -57,13 +58,14 @@ type System struct {
 
 // Options of a System.
 type Options struct {
-	Log   *slog.Logger
-	Stdio bool // no network door: the tools are served on the process's own streams
+	Log     *slog.Logger
+	Stdio   bool    // no network door: the tools are served on the process's own streams
+	Sources Sources // nil leaves the sensors as they are
 }
 
 // New opens everything that a launch file asks for, the cheap and likely failures first, and starts nothing.
 func New(ctx context.Context, c *Config, o Options) (*System, error) {
-	s := &System{cfg: c, log: o.Log, began: time.Now()}
+	s := &System{cfg: c, sees: o.Sources, log: o.Log, began: time.Now()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -161,6 +163,9 @@ func (s *System) openMachine(context.Context) (err error) {
 	c := s.cfg
 	if s.rig, err = c.openRig(); err != nil {
 		return err
+	}
+	if s.sees != nil {
+		s.rig.sources = s.sees(s.rig.sources)
 	}
 	if s.kin, err = control.NewKinematics(c.description()); err != nil {
 		return err
