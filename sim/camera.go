@@ -25,6 +25,11 @@ func (t *Twin) newSources() []sensor.Source {
 
 // until blocks until the physics time is at or after at, and keeps a fast clock there until release.
 func (t *Twin) until(ctx context.Context, at time.Time) (release func(), err error) {
+	select {
+	case <-t.stop:
+		return nil, ErrOver
+	default:
+	}
 	if !at.After(t.clk.Now()) {
 		return func() {}, nil
 	}

@@ -1,0 +1,16 @@
+package sim
+
+import "testing"
+
+func TestSpeedAgainstMuJoCosOwnLoop(t *testing.T) {
+	for _, o := range []Options{{Robot: "fr3", World: "tabletop"}, {Robot: "stretch4", World: "room"}} {
+		twin, loop, err := Speed(o, 15)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %.0f steps/s, MuJoCo alone %.0f: ratio %.2f", o.Robot, twin, loop, twin/loop)
+		if twin < 0.6*loop { // the figure that counts is 0.9, measured by make bench on a quiet machine
+			t.Errorf("%s: the twin makes %.0f steps/s, MuJoCo alone %.0f", o.Robot, twin, loop)
+		}
+	}
+}
