@@ -209,3 +209,18 @@ func (t *tracer) violation(start, near joints, goal frame) (joint int, by float6
 	}
 	return joint, by, q
 }
+
+// holding are configurations that hold a tool pose, whatever the way there.
+func (p *Planner) holding(base geom.SE2, start joints, goal geom.Pose) []knot {
+	if p.kin.model.Mobile {
+		return p.wholePostures(base, start, goal)
+	}
+	t := &tracer{solver: solver{c: &p.kin.chain}}
+	t.lo, t.hi = p.limits(&start)
+	t.from, t.to = t.c.forward(start[:t.c.n]).pose(), base.Pose().Inv().Mul(goal)
+	var out []knot
+	for _, q := range t.postures(start, start) {
+		out = append(out, knot{q: q, base: base})
+	}
+	return out
+}

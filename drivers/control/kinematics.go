@@ -65,6 +65,11 @@ func FromURDF(d Description, r *urdf.Robot) (*Kinematics, error) {
 	if err := k.buildChain(); err != nil {
 		return nil, err
 	}
+	if d.Mobile {
+		if err := k.chain.checkWhole(); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Name, err)
+		}
+	}
 	return k, k.buildMount(r)
 }
 

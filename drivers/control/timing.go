@@ -101,8 +101,7 @@ func (t *timing) load() {
 		copy(x[:t.n], k.q[:t.n])
 		x[t.n], x[t.n+1], x[t.n+2], x[t.n+3] = k.base.X, k.base.Y, k.base.Yaw, k.s
 		tool := t.k.Tool(k.base, k.q[:t.n])
-		if i > 0 {
-			ds := k.s - t.knots[i-1].s
+		if ds := k.s - t.knots[max(0, i-1)].s; ds > 0 {
 			t.lin = math.Max(t.lin, tool.Dist(last)/ds)
 			t.ang = math.Max(t.ang, tool.Angle(last)/ds)
 		}
@@ -110,48 +109,63 @@ func (t *timing) load() {
 	}
 }
 
-// layOut gives every knot its u. The measure of an interval is a smooth maximum of the times that each
-// dimension needs for its step and for its bend.
+// layOut gives every knot its u. An interval first gets the time that its slowest dimension needs, then is
+// drawn out where the way bends so much that it could not be taken at that speed.
 func (t *timing) layOut() {
-	n := len(t.knots)
-	density := make([]float64, n-1) // du/ds
-	for i := range n - 1 {
-		density[i] = t.measure(i)
+	n := len(t.knots) - 1
+	need := make([]float64, n)
+	for i := range need {
+		need[i] = t.need(i)
+	}
+	bend := make([]float64, n)
+	for i := range bend {
+		bend[i] = 1
+		if i > 0 {
+			bend[i] = t.bend(i, need[i-1], need[i])
+		}
 	}
 	// A wider maximum, then means: no interval gets less than it needs, and kinks become slopes.
-	wide := make([]float64, n-1)
-	for i := range density {
-		for j := max(0, i-2); j <= min(n-2, i+2); j++ {
-			wide[i] = math.Max(wide[i], density[j])
+	wide := make([]float64, n)
+	for i := range wide {
+		for j := max(0, i-2); j <= min(n-1, i+2); j++ {
+			wide[i] = math.Max(wide[i], bend[j])
 		}
 	}
-	t.u = make([]float64, n)
-	for i := range n - 1 {
+	t.u = make([]float64, n+1)
+	for i := range n {
 		sum, cnt := 0.0, 0.0
-		for j := max(0, i-2); j <= min(n-2, i+2); j++ {
+		for j := max(0, i-2); j <= min(n-1, i+2); j++ {
 			sum, cnt = sum+wide[j], cnt+1
 		}
-		t.u[i+1] = t.u[i] + sum/cnt*(t.knots[i+1].s-t.knots[i].s)
+		t.u[i+1] = t.u[i] + sum/cnt*need[i]
 	}
-	t.length = t.u[n-1]
+	t.length = t.u[n]
 }
 
-func (t *timing) measure(i int) float64 {
+func pow4(x float64) float64 { x *= x; return x * x }
+
+// need is a smooth maximum of the times in seconds that the dimensions need for interval i at their caps.
+func (t *timing) need(i int) float64 {
 	var up, down, acc vecN
 	t.caps(&t.x[i], &up, &down, &acc)
-	ds := t.knots[i+1].s - t.knots[i].s
 	sum := 0.0
-	pow4 := func(x float64) float64 { x *= x; return x * x }
 	for d := range t.used() {
-		v := (t.x[i+1][d] - t.x[i][d]) / ds
-		sum += pow4(v / math.Min(up[d], down[d]))
-		if i > 0 { // bend: x'' u'^2 must stay under half the acceleration
-			d0 := t.knots[i].s - t.knots[i-1].s
-			v0 := (t.x[i][d] - t.x[i-1][d]) / d0
-			sum += pow4(math.Sqrt(math.Abs(v-v0) / ((ds + d0) / 2) / (0.5 * acc[d])))
-		}
+		sum += pow4((t.x[i+1][d] - t.x[i][d]) / math.Min(up[d], down[d]))
 	}
 	return math.Sqrt(math.Sqrt(sum)) + 1e-9
+}
+
+// bend is by how much knot i has to be slowed so that its change of direction takes half the acceleration.
+func (t *timing) bend(i int, before, after float64) float64 {
+	var up, down, acc vecN
+	t.caps(&t.x[i], &up, &down, &acc)
+	sum := 1.0
+	for d := range t.used() {
+		v0, v1 := (t.x[i][d]-t.x[i-1][d])/before, (t.x[i+1][d]-t.x[i][d])/after
+		a := math.Abs(v1-v0) / ((before + after) / 2) / (0.5 * acc[d])
+		sum += a * a // fourth power of its root
+	}
+	return math.Sqrt(math.Sqrt(sum))
 }
 
 // spline finds the second derivatives at the knots of the natural cubic spline x(u).
