@@ -12,7 +12,7 @@ const (
 	approachReach = 2.0  // metres from the closure point that are searched
 	approachStep  = .002 // metres between two samples
 	approachHole  = 2    // pixels of the camera that a reading may be away, across the holes of stereo
-	handSkin      = .012 // metres around the hand's capsules that count as the hand
+	handSkin      = .005 // metres around the hand's capsules that count as the hand
 )
 
 // ApproachHit is where the target's approach axis first meets a surface in the wrist camera's depth: the first
@@ -56,7 +56,7 @@ func (p *Painter) ApproachHit(sn *stage.Snapshot) Hit {
 	case !seen:
 		return none("the approach axis does not cross the wrist view within 2 m of the target")
 	case !read:
-		return none("the wrist camera has no depth reading along the approach axis")
+		return none("the approach axis meets no surface within 2 m of the target: the wrist camera has no depth reading along it")
 	}
 	return none("the approach axis meets no surface within 2 m of the target")
 }

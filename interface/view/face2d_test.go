@@ -115,7 +115,7 @@ func TestHeadTarget(t *testing.T) {
 	}{{"before the table", r3.Vec{X: .9, Y: .25, Z: .85}}, {"under the table top", r3.Vec{X: 1.3, Y: .1, Z: .55}}} {
 		n, mid := reddish(p.Head(posed(rm, level(c.at, 0), true), Overlay{}))
 		u, v, _ := cam.Frame.Info.Intrinsics.Project(cam.Pose.Inv().Point(r3.Add(c.at, r3.Vec{X: -.07})))
-		u, v = (u+.5)*.75, (v+.5)*.75
+		u, v = u+.5, v+.5
 		if n < 300 || math.Hypot(mid.X-u, mid.Y-v) > 40 {
 			t.Errorf("%s: %d reddish pixels about %v, want it near (%v,%v)", c.name, n, mid, u, v)
 		}
@@ -133,7 +133,7 @@ func TestPickHead(t *testing.T) {
 	for range 300 {
 		u, v := rng.Float64(), .25+.75*rng.Float64()
 		h := p.PickHead(rm, u, v)
-		ray := r3.Unit(cam.Pose.Dir(cam.Frame.Info.Intrinsics.Unproject(u*1280-.5, v*960-.5, 1)))
+		ray := r3.Unit(cam.Pose.Dir(cam.Frame.Info.Intrinsics.Unproject(u*960-.5, v*720-.5, 1)))
 		want, _, _ := w.cast(cam.Pose.P, ray)
 		if !h.OK() {
 			misses++
@@ -152,7 +152,7 @@ func TestPickHead(t *testing.T) {
 	}
 	toy := r3.Vec{X: 1.12, Z: .735}
 	u, v, _ := cam.Frame.Info.Intrinsics.Project(cam.Pose.Inv().Point(toy))
-	h := p.PickHead(rm, (u+.5)/1280, (v+.5)/960)
+	h := p.PickHead(rm, (u+.5)/960, (v+.5)/720)
 	if d := r3.Norm(r3.Sub(h.Point, toy)); !h.OK() || d > .055 {
 		t.Errorf("the toy's centre gives %+v, %v m from it", h, d)
 	}

@@ -63,6 +63,11 @@ func (v view3D) gizmo(g geom.Pose) {
 		tips = append(tips, tip)
 	}
 	mid, ok := v.l.project(g.P)
+	for i := range 8 { // words keep off the approach axis too
+		if s, ok := v.l.project(g.Point(r3.Vec{X: .02 * float64(i)})); ok {
+			tips = append(tips, s)
+		}
+	}
 	for i, r := range rings {
 		if !have[i] || !ok {
 			continue

@@ -43,12 +43,16 @@ func (p *Painter) NavMap(sn *stage.Snapshot) *image.RGBA {
 	m.obstacles(sn)
 	p.rings(m)
 	m.footprint(p.o.Footprint, geom.SE2{}, 0x6B7480, 0x9AA3AE, .55)
-	m.nose(r, geom.SE2{}, 0x6B7480)
+	ahead := 0.0
+	for _, q := range p.o.Footprint {
+		ahead = math.Max(ahead, q.X)
+	}
+	m.nose(ahead, geom.SE2{}, 0x6B7480)
 	p.ringWords(m)
 	d := sn.BaseDelta
 	if d.Finite() {
 		m.footprint(p.o.Footprint, d, 0xB3120E, targetRed, .42)
-		m.nose(r, d, 0xB3120E)
+		m.nose(ahead, d, 0xB3120E)
 		a, b := m.at(0, 0), m.at(d.X, d.Y)
 		if l := math.Hypot(b.X-a.X, b.Y-a.Y); l > 12 {
 			k := (l - 12) / l
@@ -135,10 +139,10 @@ func (m navMap) footprint(outline []r3.Vec, d geom.SE2, edge, face rgb, a float3
 	m.c.polyline(append(ps, ps[0], ps[1%len(ps)]), ink{col: edge, width: 2.4})
 }
 
-// nose is a wedge that points ahead, at the front of the base displaced by d.
+// nose is a wedge that points ahead, inside the front of the base displaced by d; the front is r ahead of its centre.
 func (m navMap) nose(r float64, d geom.SE2, col rgb) {
 	var ps []r3.Vec
-	for _, q := range [3][2]float64{{r * .92, 0}, {r * .45, r * .3}, {r * .45, -r * .3}} {
+	for _, q := range [3][2]float64{{r * .95, 0}, {r * .45, r * .32}, {r * .45, -r * .32}} {
 		w := d.Mul(geom.SE2{X: q[0], Y: q[1]})
 		ps = append(ps, m.at(w.X, w.Y))
 	}

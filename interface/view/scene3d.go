@@ -200,6 +200,13 @@ func (v view3D) verdict(sn *stage.Snapshot) {
 			note(v.c, v.p.faces.bold, int(s.X)+20, int(s.Y), "way blocked here", bad)
 		}
 	}
+	if n := sn.Check.Near; unreachable(sn) && n != nil && n.Near.Finite() && n.Near.Dist(sn.Target.Pose) > .01 {
+		if s, ok := v.l.project(n.Near.P); ok && v.l.inside(s.X, s.Y) {
+			v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 4.5, 0xFFFFFF, .9)
+			v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 2.5, warn, 1)
+			note(v.c, v.p.faces.text, int(s.X)+14, int(s.Y)+16, "nearest reachable", warn)
+		}
+	}
 	if unreachable(sn) && !v.box.Empty() {
 		words := "target not reachable"
 		x := (v.box.Min.X+v.box.Max.X)/2 - v.p.faces.bold.width(words)/2 - 7
