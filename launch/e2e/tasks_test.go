@@ -36,3 +36,30 @@ func assertStacked(t *testing.T, d daemon) {
 		t.Errorf("the red cube does not rest on the green one: offset %v", off)
 	}
 }
+
+// TestToyIntoBox: the toy, out of view at the start, ends in the box, by physics.
+func TestToyIntoBox(t *testing.T) {
+	for i := range *seeds {
+		seed := *from + int64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := start(t, "twin-stretch4.yaml", seed)
+			dial := dialMCPGo
+			if seed%2 == 0 {
+				dial = dialSDK
+			}
+			a := &mobile{agentFor(t, d, dial)}
+			a.fetch()
+			assertInBox(t, d)
+		})
+	}
+}
+
+func assertInBox(t *testing.T, d daemon) {
+	t.Helper()
+	tr := d.twin.Truth()
+	in := tr.Objects["box"].Inv().Point(tr.Objects["toy"].P)
+	t.Logf("the toy is at %v in the box's frame after %s", in, tr.Time)
+	if math.Abs(in.X) > 0.15 || math.Abs(in.Y) > 0.125 || in.Z < 0 || in.Z > 0.12 {
+		t.Error("the toy is not in the box")
+	}
+}
