@@ -188,7 +188,7 @@ func TestMobileBase(t *testing.T) {
 		return stop{q: [3]float64{0, 0, 0.5}, base: geom.SE2{X: x, Y: y, Yaw: yaw}}
 	}
 	// Floor points everywhere, a low box of 0.2 m height 0.5 m behind the base's back end.
-	pts := append(plate(0, 0, 0, 1.5), wall(-1.65, 0, 0.11, 0.1)...)
+	pts := append(plate(-0.5, 0, 0, 0.8), wall(-1.65, 0, 0.11, 0.1)...)
 	for _, c := range []struct {
 		name  string
 		stops []stop

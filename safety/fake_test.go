@@ -15,7 +15,6 @@ import (
 
 	"viad/drivers/geom"
 	"viad/drivers/robot"
-	"viad/drivers/robot/robottest"
 	"viad/drivers/sensor"
 	"viad/perception"
 )
@@ -69,15 +68,16 @@ func (g *gantry) Capsules(base geom.SE2, q []float64, _ float64) []robot.LinkCap
 func sensed(t testing.TB, pts ...r3.Vec) *perception.Scene {
 	t.Helper()
 	info := &sensor.Info{Name: "lidar", HasPoints: true, Range: [2]float64{0.01, 20}, Mount: sensor.Mount{Pose: geom.At(0, 0, 3)}}
-	clock := robottest.NewManualClock()
-	f := &sensor.Frame{Info: info, Stamp: clock.Now(), Points: []float32{0, 0, -20}}
+	clock := robot.WallClock{}
+	now := clock.Now()
+	f := &sensor.Frame{Info: info, Stamp: now, Points: []float32{0, 0, -20}}
 	for _, p := range pts {
 		f.Points = append(f.Points, float32(p.X), float32(p.Y), float32(p.Z-3))
 	}
 	fu, err := perception.NewFuser(perception.Options{
 		Sources: []sensor.Source{source{f}}, Kin: newGantry(false), Clock: clock, Voxel: 0.01,
 		Bounds: r3.Box{Min: r3.Vec{X: -2, Y: -2, Z: -1}, Max: r3.Vec{X: 2, Y: 2, Z: 2}},
-		State:  func() robot.State { return restAt(clock.Now(), 0, 0, 0.9) },
+		State:  func() robot.State { return restAt(now, 0, 0, 0.9) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func (s *scenes) Refresh(ctx context.Context, _ time.Time) (*perception.Scene, e
 
 // bench is a guard on a fake robot in a room with a table at z = 0.
 type bench struct {
-	clock *robottest.Clock
+	clock robot.WallClock
 	kin   *gantry
 	robot *fake
 	eyes  *scenes
@@ -269,19 +269,10 @@ func (l *lines) count(msg string) int {
 	return strings.Count(l.buf.String(), `msg="`+msg+`"`) + strings.Count(l.buf.String(), "msg="+msg+" ")
 }
 
-// newBench is a bench whose time runs while somebody waits.
+// newBench is a bench on the machine's clock: in a bubble of testing/synctest that is exact virtual time.
 func newBench(t testing.TB, change ...func(*Options)) *bench {
-	return benchWith(t, robottest.NewClock(t), change...)
-}
-
-// newStill is a bench whose time the test moves.
-func newStill(t testing.TB, change ...func(*Options)) *bench {
-	return benchWith(t, robottest.NewManualClock(), change...)
-}
-
-func benchWith(t testing.TB, clock *robottest.Clock, change ...func(*Options)) *bench {
 	t.Helper()
-	b := &bench{clock: clock, kin: newGantry(false), log: &lines{}}
+	b := &bench{clock: robot.WallClock{}, kin: newGantry(false), log: &lines{}}
 	b.robot = newFake(b.clock)
 	b.eyes = &scenes{sc: sensed(t, plate(0, 0, 0, 0.4)...)}
 	o := Options{

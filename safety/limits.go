@@ -119,7 +119,7 @@ func (l *Limits) Validate() error {
 		{"base_turn", l.BaseTurn, 0.01, 3, "rad/s"},
 		{"clearance.arm", l.Clearance.Arm, 0.005, 0.5, "m"},
 		{"clearance.base", l.Clearance.Base, 0.005, 0.5, "m"},
-		{"clearance.hand", l.Clearance.Hand, 0.005, 0.5, "m"},
+		{"clearance.hand", l.Clearance.Hand, 0, 0.5, "m"},
 		{"clearance.finger", l.Clearance.Finger, 0, 0.5, "m"},
 		{"clearance.held", l.Clearance.Held, 0, 0.5, "m"},
 		{"floor_height", l.FloorHeight, 0, 0.15, "m"},

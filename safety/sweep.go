@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/spatial/r3"
 
+	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/perception"
 )
@@ -17,9 +18,15 @@ const (
 
 // near is what is known of one capsule of the robot along a path.
 type near struct {
-	largest float64 // largest distance so far, up to the margin
-	inside  bool    // began inside its margin and has not left it yet
+	largest float64      // largest distance so far, up to the margin
+	inside  bool         // began inside its margin and has not left it yet
+	first   geom.Capsule // where it began
+	moved   bool         // it has left there
 }
+
+// still is how far in metres a part may be from where it began to count as not moving: nothing comes nearer to a
+// part that stands still.
+const still = 1e-4
 
 // sweeper follows every capsule of the robot along one plan.
 type sweeper struct {
@@ -57,6 +64,14 @@ func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float6
 
 // step judges capsule k in sample i and returns what is in its way.
 func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
+	part := &w.parts[k]
+	if i == 0 {
+		part.first = c.Capsule
+	}
+	part.moved = part.moved || max(r3.Norm(r3.Sub(c.A, part.first.A)), r3.Norm(r3.Sub(c.B, part.first.B))) > still
+	if i > 0 && !part.moved {
+		return perception.Hit{}
+	}
 	margin, refuses := w.g.lim.Clearance.of(c.Class)
 	if refuses {
 		margin = max(0, margin-w.noise)
@@ -71,7 +86,6 @@ func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
 	if h.Found {
 		d = min(d, h.Dist)
 	}
-	part := &w.parts[k]
 	if !refuses {
 		if i == 0 {
 			part.inside = d < margin
@@ -94,7 +108,7 @@ func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
 	}
 	part.largest = max(part.largest, d)
 	part.inside = part.inside && part.largest < margin
-	if h.Found && (!w.best.Found || h.Dist < w.best.Dist) {
+	if part.moved && h.Found && (!w.best.Found || h.Dist < w.best.Dist) {
 		w.best = h
 	}
 	return perception.Hit{}
