@@ -42,7 +42,9 @@ type unprojector struct{ col [][3]float32 }
 
 // depth adds the pixels of f, taken from pose (optical frame in odometry). Left out are invalid and
 // out-of-range depth, the outermost pixels, and flying pixels: those that stand apart from both neighbours
-// along their row or along their column. A surface less than two pixels wide is lost with them.
+// along their row or along their column. A surface less than two pixels wide is lost with them. A pixel is averaged
+// with its left and right, and with its upper and lower neighbours where both differ from it by no more than noise
+// explains: that leaves slopes and edges where they are and takes half of the noise.
 func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
 	in := f.Info.Intrinsics
 	near, far := float32(max(f.Info.Range[0], 1e-3)), float32(f.Info.Range[1])
@@ -71,10 +73,20 @@ func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
 			if !(t >= near && t <= far) {
 				continue
 			}
-			tol := t*slope + sigma*t*t
-			if apart(t, d[c-1], tol) && apart(t, d[c+1], tol) || apart(t, up[c], tol) && apart(t, down[c], tol) {
+			noise := sigma * t * t
+			tol := t*slope + noise
+			l, r, a, b := d[c-1], d[c+1], up[c], down[c]
+			if apart(t, l, tol) && apart(t, r, tol) || apart(t, a, tol) && apart(t, b, tol) {
 				continue
 			}
+			sum, n := t, float32(1)
+			if noise *= 1.5; !apart(t, l, noise) && !apart(t, r, noise) {
+				sum, n = sum+l+r, n+2
+			}
+			if !apart(t, a, noise) && !apart(t, b, noise) {
+				sum, n = sum+a+b, n+2
+			}
+			t = sum / n
 			q := &u.col[c]
 			px, py, pz := o[0]+t*(row[0]+q[0]), o[1]+t*(row[1]+q[1]), o[2]+t*(row[2]+q[2])
 			if rgb != nil {

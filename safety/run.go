@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"viad/drivers/robot"
@@ -29,7 +30,9 @@ func (g *Guard) run(m *motion, p robot.Plan) (robot.Outcome, error) {
 		done <- ended{out, err}
 		m.cancel(nil)
 	}()
-	late := p.Deadline.Add(g.lim.StopTime)
+	// The robot walks its own stop ladder at the deadline; the guard steps in when that has failed.
+	patience := g.lim.StopTime + time.Second
+	late := p.Deadline.Add(patience)
 	e, ok, cancelled := g.await(m.ctx, done, late)
 	switch {
 	case ok:
@@ -37,7 +40,7 @@ func (g *Guard) run(m *motion, p robot.Plan) (robot.Outcome, error) {
 	case !cancelled:
 		return g.overrun(m, done, "the motion did not end at its deadline")
 	}
-	if e, ok, _ := g.await(context.Background(), done, g.clock.Now().Add(g.lim.StopTime)); ok {
+	if e, ok, _ := g.await(context.Background(), done, g.clock.Now().Add(patience)); ok {
 		return e.out, e.err
 	}
 	return g.overrun(m, done, "the motion was cancelled and did not end")
@@ -134,7 +137,10 @@ func (g *Guard) halt(ctx context.Context) error {
 	if err != nil {
 		g.log.Error("stop not confirmed", took, slog.Any("err", err))
 		g.setLatch(robot.StopNotConfirmed.String())
-		return fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
+		if said := robot.StopNotConfirmed.String(); !strings.HasPrefix(err.Error(), said) {
+			return fmt.Errorf("%s: %w", said, err)
+		}
+		return err
 	}
 	g.log.Warn("stopped", took)
 	return nil
