@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// report is one run.
+type report struct {
+	at      time.Time
+	machine string
+	tables  []table
+}
+
+// machine says in a few words what this ran on; nothing that names it.
+func machine() string {
+	gpu := "no GPU"
+	if _, err := os.Stat("/dev/dri"); !errors.Is(err, fs.ErrNotExist) {
+		gpu = "a GPU"
+	}
+	s := fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), gpu, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if one, _, ok := strings.Cut(string(b), " "); ok {
+			s += "; load before the run " + one
+		}
+	}
+	return s
+}
+
+func (r *report) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, `# Speed
+
+Written by `+"`make bench`"+` on %s: %s. Each row is two measurements of one run, taken in
+alternating blocks, and their ratio; only ratios are compared with a goal, and none is a test.
+`, r.at.UTC().Format(time.DateOnly), r.machine)
+	if err != nil {
+		return err
+	}
+	for i := range r.tables {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := r.tables[i].write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save replaces the file that keeps the last run.
+func (r *report) save(path string) error {
+	var b strings.Builder
+	if err := r.write(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644) //nolint:gosec // a document
+}
+
+// editNotes say what the first table compares.
+func editNotes(rs []editResult, o options) []string {
+	b := rs[0].browser
+	out := []string{
+		fmt.Sprintf("viad: `gripper_translate` by a few centimetres through mcp-go's client over loopback HTTP, from the request to the decoded bytes of the JPEG (1280x800), with everything an edit does: plan, check against the cloud, draw, pack, record. %d samples a scene.", len(rs[0].ours)),
+		fmt.Sprintf("Browser: a page with the same cloud in three.js points of the same size on the picture, the target as a mesh, both feeds, in headless Chromium %s (%s); the gripper is moved, the page draws once, and playwright takes a JPEG (1280x800) of the same quality; from the move to the bytes. %d samples a scene. The page draws only when asked, which is its quickest way.", b.Version, b.Renderer, len(rs[0].theirs)),
+		"The cloud of 600,000 points is the same scene through the same cameras with twice the pixels along both sides, interpolated, fused with a grain of " + fmt.Sprintf("%.1f mm. In the first two scenes the daemon does nothing but the edits, as the page does; in the third it also makes five new scenes a second.", 1e3*denseVoxel),
+	}
+	for _, r := range rs {
+		out = append(out, fmt.Sprintf("%s: mean picture %.0f kB by viad, %.0f kB by the browser.", r.name, r.oursKB, r.othKB))
+	}
+	return out
+}
