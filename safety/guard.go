@@ -49,6 +49,7 @@ type Guard struct {
 	latchAt  time.Time
 	motion   *motion
 	stopping int
+	stopped  time.Time // when the last stop began or ended; no plan made from a state of before may run
 	unknown  time.Time // no state received by then may move the robot; zero: no outcome is unknown
 }
 
@@ -208,9 +209,13 @@ func (g *Guard) admit(m *motion, p *robot.Plan) *finding {
 	s := g.inner.State()
 	g.mu.Lock()
 	f = g.fit(s)
+	stopped := g.stopped
 	g.mu.Unlock()
 	if f != nil {
 		return f
+	}
+	if !stopped.IsZero() && !p.From.Received.After(stopped) {
+		return found(RuleStopping, "the robot was stopped after this was planned", "", "look at the target again, then execute")
 	}
 	if !p.From.Complete(g.model) {
 		return found(RulePlan, "made from an incomplete state", "", "stage the target again")

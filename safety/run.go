@@ -115,10 +115,12 @@ func (g *Guard) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	m := g.motion
 	g.stopping++
+	g.stopped = g.clock.Now()
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
 		g.stopping--
+		g.stopped = g.clock.Now()
 		g.mu.Unlock()
 	}()
 	if m != nil {
