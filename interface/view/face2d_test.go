@@ -252,12 +252,12 @@ func TestNavMapPlaces(t *testing.T) {
 	s.Mode, s.BaseDelta = stage.ModeNav, geom.SE2{X: -.2, Y: -.25, Yaw: math.Pi / 2}
 	p := newPainter(t, Options{})
 	img := p.NavMap(s)
-	k := 320 / .75 // half the map over 0.5 m, a footprint of 0.2 m and 5 cm
+	k := (320. - 54) / .7 // half the map less its border over 0.5 m and a footprint of 0.2 m
 	at := func(x, y float64) (r, g, b int) {
 		c := img.RGBAAt(int(320-k*y), int(320-k*x))
 		return int(c.R), int(c.G), int(c.B)
 	}
-	if r, g, b := at(.02, .1); max(r, g, b)-min(r, g, b) > 16 || r > 235 {
+	if r, g, b := at(-.03, .04); max(r, g, b)-min(r, g, b) > 16 || r > 235 {
 		t.Errorf("real base: %d,%d,%d, want gray", r, g, b)
 	}
 	if r, g, _ := at(-.28, -.3); r-g < 60 {

@@ -184,8 +184,8 @@ func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
 	c.text(b, 12, y, head, inkLight, false)
 	for _, v := range vs {
 		v.sign(c, float64(x)+8, float64(y)+8)
-		words := f.cutTo(v.words, c.w-x-28)
-		c.text(f, x+21, y, words, inkLight, false)
+		words := f.cutTo(v.words, c.w-x-30)
+		c.text(f, x+23, y, words, inkLight, false)
 		if oneRow {
 			x += f.width(words) + 46
 		} else {

@@ -74,8 +74,14 @@ func TestPixelOfFraction(t *testing.T) {
 		n, x int
 		ok   bool
 	}{
-		{0, 1280, 0, true}, {1, 1280, 1279, true}, {.5, 1280, 640, true}, {1279.999 / 1280, 1280, 1279, true},
-		{-1e-9, 1280, 0, false}, {1.0000001, 1280, 0, false}, {math.NaN(), 1280, 0, false}, {math.Inf(1), 1280, 0, false},
+		{0, 1280, 0, true},
+		{1, 1280, 1279, true},
+		{.5, 1280, 640, true},
+		{1279.999 / 1280, 1280, 1279, true},
+		{-1e-9, 1280, 0, false},
+		{1.0000001, 1280, 0, false},
+		{math.NaN(), 1280, 0, false},
+		{math.Inf(1), 1280, 0, false},
 	} {
 		if x, ok := Pixel(c.u, c.n); x != c.x || ok != c.ok {
 			t.Errorf("Pixel(%v,%d) = %d,%v, want %d,%v", c.u, c.n, x, ok, c.x, c.ok)

@@ -16,6 +16,7 @@ import (
 const (
 	mapLow, mapHigh = .05, 1.6
 	mapReach        = .5 // metres, the outermost ring
+	mapBanner       = 54 // pixels at the edges that no footprint within the caps needs
 )
 
 // navMap is the map being drawn: the real base in the middle, +x up, +y left.
@@ -39,7 +40,7 @@ func (p *Painter) NavMap(sn *stage.Snapshot) *image.RGBA {
 	for _, q := range p.o.Footprint {
 		r = math.Max(r, math.Hypot(q.X, q.Y))
 	}
-	m := navMap{c: c, scale: MapSize / 2 / (mapReach + r + .05)}
+	m := navMap{c: c, scale: (MapSize/2 - mapBanner) / (mapReach + r)}
 	m.obstacles(sn)
 	p.rings(m)
 	m.footprint(p.o.Footprint, geom.SE2{}, 0x6B7480, 0x9AA3AE, .55)
@@ -65,7 +66,7 @@ func (p *Painter) NavMap(sn *stage.Snapshot) *image.RGBA {
 		q := m.at(h.X, h.Y)
 		c.warnSign(q.X, q.Y, 12, bad)
 	}
-	p.mapWords(c, sn)
+	p.mapWords(m, sn)
 	p.banner(c, sn)
 	return img
 }
@@ -149,20 +150,21 @@ func (m navMap) nose(r float64, d geom.SE2, col rgb) {
 	m.c.convex(ps, col, .95)
 }
 
-func (p *Painter) mapWords(c *canvas, sn *stage.Snapshot) {
-	f, b := p.faces.body, p.faces.bold
-	c.text(b, c.w/2-b.width("+x forward")/2, 60, "+x forward", inkDark, true)
-	c.text(b, 8, c.h/2-22, "+y left", inkDark, true)
-	y := c.h - 46
-	c.chip(4, float64(y-6), float64(c.w-4), float64(c.h-4), 6, 0xFFFFFF, .92)
-	c.chip(12, float64(y+2), 24, float64(y+14), 3, 0x9AA3AE, 1)
-	c.text(f, 30, y, "gray: real base (centre)", inkDark, false)
-	c.chip(212, float64(y+2), 224, float64(y+14), 3, targetRed, 1)
-	c.text(f, 230, y, "red: staged base", inkDark, false)
-	c.text(f, 370, y, "dots: seen 5 cm to 1.6 m high", inkSoft, false)
+func (p *Painter) mapWords(m navMap, sn *stage.Snapshot) {
+	c, f, b := m.c, p.faces.body, p.faces.bold
+	x, y := m.at(mapReach+.03, 0), m.at(0, mapReach+.03)
+	c.text(b, int(x.X)+8, int(x.Y)-12, "+x forward", inkDark, true)
+	c.text(b, int(y.X)-b.width("+y left")+8, int(y.Y)-24, "+y left", inkDark, true)
+	at := c.h - 44
+	c.chip(4, float64(at-6), float64(c.w-4), float64(c.h-4), 6, 0xFFFFFF, .92)
+	c.chip(12, float64(at+2), 24, float64(at+14), 3, 0x9AA3AE, 1)
+	c.text(f, 30, at, "gray: real base (centre)", inkDark, false)
+	c.chip(212, float64(at+2), 224, float64(at+14), 3, targetRed, 1)
+	c.text(f, 230, at, "red: staged base", inkDark, false)
+	c.text(f, 370, at, "dots: seen 5 cm to 1.6 m high", inkSoft, false)
 	d := sn.BaseDelta
 	words := fmt.Sprintf("staged: %+.2f m forward, %+.2f m left, turn %+.0f°", tidy(d.X, 2), tidy(d.Y, 2), tidy(geom.Deg(d.Yaw), 0))
-	c.text(b, 12, y+20, words, inkDark, false)
+	c.text(b, 12, at+20, words, inkDark, false)
 }
 
 // tidy turns what would print as -0 with n decimals into 0.
