@@ -2,9 +2,11 @@ package tool_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"viad/drivers/geom"
 	"viad/interface/stage"
@@ -230,12 +232,39 @@ func TestRefusalsOfTheModes(t *testing.T) {
 
 func TestNoSceneYet(t *testing.T) {
 	r := newRig(t, stage.Face3D)
-	r.w.set(func() { r.w.scene = nil })
+	r.w.set(func() { r.w.scene, r.w.blind = nil, errors.New("third_person gave no frame") })
 	a := r.agent(t, "drive")
 	for _, n := range []string{"screenshot", "gripper_get_pose", "gripper_reset", "camera_reset"} {
 		a.refused(n, `{}`, "no picture yet")
 	}
 	a.refused("hover", `{"u":0.5,"v":0.5}`, "no picture yet")
+	// A call waits for the first scene where it can come.
+	r.w.set(func() { r.w.blind = nil })
+	a.good("screenshot", `{}`)
+}
+
+func TestOldPicturesSayThatTheyAreOld(t *testing.T) {
+	for _, face := range []stage.Face{stage.Face3D, stage.Face2D} {
+		r := newRig(t, face)
+		look := "screenshot"
+		if face == stage.Face2D {
+			look = "observe"
+		}
+		a := r.agent(t, "drive")
+		seq := r.w.Scene().Seq
+		r.w.set(func() { r.w.scene.At = time.Now().Add(-time.Minute) })
+		if got := a.good(look, `{}`); strings.Contains(got.text(), "not renewed") || r.w.Scene().Seq == seq {
+			t.Errorf("a look did not renew an old scene: %s", got.text())
+		}
+		r.w.set(func() { r.w.scene.At, r.w.blind = time.Now().Add(-time.Minute), errors.New("the camera is unplugged") })
+		got := a.good(look, `{}`)
+		if !strings.Contains(got.text(), "The pictures are 60.") || !strings.Contains(got.text(), "the camera is unplugged") {
+			t.Errorf("%s: %s", look, got.text())
+		}
+		if face == stage.Face2D && got.keys(t) != "proprio" {
+			t.Errorf("keys %s", got.keys(t))
+		}
+	}
 }
 
 func TestNoStateYet(t *testing.T) {

@@ -20,7 +20,7 @@ const oneKind = "Refused, with nothing staged, while another kind of waypoint is
 func (s *Server) look2D() []*definition {
 	defs := []*definition{
 		{
-			name: "observe", title: "Look", access: observe, run: s.observe2D,
+			name: "observe", looks: true, title: "Look", access: observe, run: s.observe2D,
 			desc: fmt.Sprintf("The latest views and poses; changes nothing. For each view a text 'view: <name>' and its picture: head (%dx%d, on the base, about 65 degrees wide; the target gripper is drawn in red) and wrist (rides on the wrist; the target is a red |----.----| glyph: ticks where its fingertips would be, dot where they close). ", view.HeadWidth, view.HeadHeight) +
 				"Then JSON with one key, proprio: mode (none, nav, gripper, pose) and real and target gripper, each with position_m of the closure point, approach and opening unit vectors, and gripper_open. " + robotAxes,
 		},
@@ -33,7 +33,7 @@ func (s *Server) look2D() []*definition {
 	}
 	if s.o.WristDepth {
 		defs = append(defs, &definition{
-			name: "show_approach_axis", title: "Show where the gripper points", access: observe, run: s.showAxis,
+			name: "show_approach_axis", looks: true, title: "Show where the gripper points", access: observe, run: s.showAxis,
 			desc: "The wrist view with a light-blue X where the target's approach axis first meets a surface: the line along which dx_m of ee_wrist_centric_translate moves. When there is no X (no depth, or nothing within 2 m), JSON message says why. Refused after ee_teleport_via_click until execute_waypoint or reset_target. Depth is noisy: trust the picture. Moves nothing.",
 		})
 	}

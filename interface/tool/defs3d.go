@@ -65,7 +65,7 @@ func (s *Server) stopTool() *definition {
 func (s *Server) look3D() []*definition {
 	return []*definition{
 		{
-			name: "screenshot", title: "Take a screenshot", access: observe, run: s.screenshot,
+			name: "screenshot", looks: true, title: "Take a screenshot", access: observe, run: s.screenshot,
 			desc: "Picture of the whole interface, with the state in words; changes nothing. Call it first, and whenever you want a fresh look. " +
 				"Left: two camera feeds of the real scene, in which the target is not drawn; third_person sees table and arm and is best for the layout, wrist looks between the fingers and is best for closeness and centring. " +
 				"Right: the fused point cloud with the robot's axes (X red, Y green, Z blue), the solid blue target gripper that you command, and the real gripper as gray sensor points. " +
@@ -78,11 +78,11 @@ func (s *Server) look3D() []*definition {
 				"none over empty space, over the blue target and outside cloud and feeds. Moves nothing. " + rectangles(),
 		},
 		{
-			name: "gripper_get_pose", title: "Read the target pose", access: observe, run: s.getPose,
+			name: "gripper_get_pose", looks: true, title: "Read the target pose", access: observe, run: s.getPose,
 			desc: frame3D + "Returns the pose of the blue target gripper (metres, unit vectors, open or closed) and draws its approach axis: the line along which gripper_advance_or_retreat f and b would move. Moves nothing.",
 		},
 		{
-			name: "gripper_show_rotation_gizmo", title: "Show the rotation rings", access: observe, run: s.gizmo,
+			name: "gripper_show_rotation_gizmo", looks: true, title: "Show the rotation rings", access: observe, run: s.gizmo,
 			desc: frame3D + "Draws the three rings x, y, z that gripper_rotate turns about, each with an arrow in its + direction, and the approach axis; returns the target's pose. Call it before each gripper_rotate and choose axis and sign from what you see. Moves nothing.",
 		},
 		{

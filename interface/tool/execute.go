@@ -11,6 +11,7 @@ import (
 
 	"viad/drivers/robot"
 	"viad/interface/stage"
+	"viad/safety"
 )
 
 const (
@@ -55,6 +56,9 @@ func (s *Server) work(ctx context.Context, c *call, r *run) {
 	if report == nil {
 		if err == nil {
 			err = errors.New("the stage gave no report")
+		}
+		if errors.Is(context.Cause(ctx), errStopped) {
+			err = &safety.Refused{Rule: "stopped", Value: "a stop before the motion began", Next: "What was staged is still staged: look again, then execute."}
 		}
 		rep = failure(c.def, err)
 		return
@@ -177,6 +181,8 @@ func (s *Server) hangup(r *run) {
 
 // halt stops the robot for anybody, whatever runs.
 func (s *Server) halt(c *call) (*reply, error) {
+	// An execute that is still being checked must not begin after this.
+	s.runs.abort(errStopped, func() bool { return s.o.Stage.Snapshot().Moving })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), stopTime)
 	defer cancel()
 	if err := s.o.Stage.Stop(ctx); err != nil {

@@ -42,6 +42,9 @@ type world struct {
 	ready   *safety.Refused
 	success bool
 	stopErr error
+	blind   error  // the sensors give nothing
+	check   func() // runs in every check, without mu
+	stopped time.Time
 }
 
 var (
@@ -97,7 +100,9 @@ func (w *world) renew() {
 func (w *world) State() robot.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.st
+	st := w.st
+	st.Received = time.Now()
+	return st
 }
 
 func (w *world) Scene() *perception.Scene {
@@ -109,6 +114,9 @@ func (w *world) Scene() *perception.Scene {
 func (w *world) Refresh(ctx context.Context, _ time.Time) (*perception.Scene, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.blind != nil {
+		return nil, w.blind
+	}
 	w.renew()
 	return w.scene, ctx.Err()
 }
@@ -137,8 +145,12 @@ func (w *world) Plan(st robot.State, wp robot.Waypoint) (robot.Plan, error) {
 
 func (w *world) Check(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return nil, perception.Hit{}, w.blocked
+	f, blocked := w.check, w.blocked
+	w.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return nil, perception.Hit{}, blocked
 }
 
 func (w *world) Ready() *safety.Refused {
@@ -149,6 +161,10 @@ func (w *world) Ready() *safety.Refused {
 
 func (w *world) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 	w.mu.Lock()
+	if !w.stopped.IsZero() && !p.From.Received.After(w.stopped) {
+		w.mu.Unlock()
+		return robot.Outcome{}, refusedRule("planned before a stop")
+	}
 	w.ran = append(w.ran, p)
 	before, hold, stop, part, result, why := w.st, w.hold, w.stop, w.share, w.result, w.why
 	w.mu.Unlock()
@@ -194,6 +210,7 @@ func (w *world) Stop(context.Context) error {
 	if w.stopErr != nil {
 		return w.stopErr
 	}
+	w.stopped = time.Now()
 	close(w.stop)
 	w.stop = make(chan struct{})
 	return nil

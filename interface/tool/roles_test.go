@@ -114,3 +114,28 @@ func TestStopThatIsNotConfirmed(t *testing.T) {
 		t.Errorf("got %s", got.text())
 	}
 }
+
+// TestStopBeforeTheMotionBegins: an execute that is still being checked does not move after the stop.
+func TestStopBeforeTheMotionBegins(t *testing.T) {
+	r := newRig(t, stage.Face3D)
+	a, w := r.agent(t, "drive"), r.agent(t, "watch")
+	a.good("gripper_translate", `{"d_x":0.1}`)
+	checking, stopped := make(chan struct{}), make(chan struct{})
+	r.w.set(func() {
+		r.w.check = func() {
+			close(checking)
+			r.w.set(func() { r.w.check = nil })
+			<-stopped
+		}
+	})
+	got := make(chan reply, 1)
+	go func() { got <- a.do("execute_waypoint", `{}`) }()
+	<-checking
+	w.good("stop", `{}`)
+	close(stopped)
+	if res := <-got; !res.bad || !strings.Contains(res.text(), "refused: stopped") || r.w.motions() != 0 {
+		t.Errorf("%d motions; %s", r.w.motions(), res.text())
+	}
+	a.good("screenshot", `{}`)
+	a.good("execute_waypoint", `{}`)
+}

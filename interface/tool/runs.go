@@ -12,6 +12,9 @@ const keptRuns = 16
 // errHangup ends a motion whose request is gone, when the operator chose so.
 var errHangup = errors.New("the request that carried the motion ended")
 
+// errStopped ends an execute that has not begun to move when somebody calls stop.
+var errStopped = errors.New("stopped on request")
+
 // errClosed ends a motion when the daemon stops.
 var errClosed = errors.New("the daemon is stopping")
 
@@ -165,6 +168,17 @@ func (rs *runs) ofSession(session string) []*run {
 		}
 	}
 	return out
+}
+
+// abort ends the contexts of runs that have not begun to move; a motion under way is the stage's to stop.
+func (rs *runs) abort(cause error, moving func() bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.kept {
+		if !r.finished() && !moving() {
+			r.cancel(cause)
+		}
+	}
 }
 
 // shutdown ends the context of what runs, and of what is still to come; it reports whether anything ran.

@@ -28,6 +28,7 @@ type definition struct {
 	params            []param
 	access            access
 	hints             hints
+	looks             bool // shows the newest scene; others show what the caller's clicks resolve in
 	run               func(*call) (*reply, error)
 }
 

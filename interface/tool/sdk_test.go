@@ -92,6 +92,7 @@ func TestOfficialClient(t *testing.T) {
 		done <- text
 	}()
 	<-beats
+	r.began(t)
 	if bad, _, text := sdkCall(t, s, "stop", `{}`); bad || !strings.Contains(text, "stopped, confirmed") {
 		t.Errorf("stop: %s", text)
 	}

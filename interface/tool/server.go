@@ -161,6 +161,7 @@ func (c *call) answer() (r *reply) {
 			}
 		}
 	}
+	old := c.renew()
 	if c.def.access == edit {
 		if c.s.o.Stage.Snapshot().Scene == nil {
 			return failure(c.def, blind())
@@ -172,10 +173,47 @@ func (c *call) answer() (r *reply) {
 	if err != nil {
 		return failure(c.def, err)
 	}
-	if c.def.access != motion && c.def.access != halt {
+	if old != "" && r.shown != nil {
+		r = r.before(old)
+	}
+	if c.def.access == observe || c.def.access == edit {
 		r = c.s.withLost(c, r)
 	}
 	return r
+}
+
+// firstScene and nextScene bound, on the wall clock, how long a call waits for the sensors.
+const (
+	firstScene = 15 * time.Second
+	nextScene  = 3 * time.Second
+)
+
+// renew waits for a scene when there is none yet, and, for a look, when the newest is old. It returns words
+// for the result when the pictures stay old.
+func (c *call) renew() (old string) {
+	st := c.s.o.Stage
+	wait := nextScene
+	switch {
+	case c.def.access == observe && st.Snapshot().Scene != nil:
+		if !c.def.looks {
+			return ""
+		}
+	case (c.def.access == observe || c.def.access == edit) && st.Snapshot().Scene == nil:
+		wait = firstScene
+		c.progress(c.def.name + ": waiting for the first pictures")
+		defer c.settle()
+	default:
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, wait)
+	defer cancel()
+	if err := st.Refresh(ctx); err != nil {
+		c.s.log.Warn("scene not renewed", "tool", c.def.name, "err", err)
+		if sn := st.Snapshot(); sn.Scene != nil {
+			return oneLine(fmt.Sprintf("The pictures are %s old and were not renewed: %v.", seconds(sn.Now.Sub(sn.Scene.At).Seconds()), err))
+		}
+	}
+	return ""
 }
 
 // finish keeps and logs what came of a call.
