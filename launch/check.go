@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"viad/interface/operator"
@@ -111,7 +112,7 @@ func (c *Config) checkListen() error {
 	if err != nil {
 		return c.complain("listen.address", "%q must be host:port, for example 127.0.0.1:8787", c.Listen.Address)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return c.complain("listen.address", "%q has no port between 0 and 65535", c.Listen.Address)
 	}
 	secure := c.Listen.TLS.Cert != "" && c.Listen.TLS.Key != ""

@@ -35,9 +35,22 @@ type fileArgument struct {
 	File string `arg:"" help:"The launch file, for example launch/twin-franka.yaml."`
 }
 
+// overrides are what one start may want otherwise than the file; they are checked like the file's own.
+type overrides struct {
+	Listen   string `help:"Address instead of listen.address; port 0 takes a free one." placeholder:"HOST:PORT"`
+	StateDir string `help:"Folder instead of state_dir." placeholder:"DIR"`
+	Seed     *int64 `help:"Seed instead of robot.seed."`
+}
+
 type (
-	runCommand   struct{ fileArgument }
-	stdioCommand struct{ fileArgument }
+	runCommand struct {
+		fileArgument
+		overrides
+	}
+	stdioCommand struct {
+		fileArgument
+		overrides
+	}
 	checkCommand struct{ fileArgument }
 	tokenCommand struct {
 		Name string `arg:"" optional:"" default:"alice" help:"Who the token is for."`
@@ -161,9 +174,30 @@ func (c *Config) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
+// read reads the file and puts the command line's wishes over it.
+func (o *overrides) read(file string) (*Config, error) {
+	cfg, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	if o.Listen != "" {
+		cfg.Listen.Address = o.Listen
+	}
+	if o.StateDir != "" {
+		cfg.StateDir = o.StateDir
+	}
+	if o.Seed != nil {
+		cfg.Robot.Seed = *o.Seed
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
 // Run runs the daemon.
 func (c *runCommand) Run(ctx context.Context, io streams) error {
-	cfg, err := Read(c.File)
+	cfg, err := c.read(c.File)
 	if err != nil {
 		return usageError{err}
 	}
@@ -178,7 +212,7 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 
 // Run serves the tools on the process's own streams; everything else goes to stderr.
 func (c *stdioCommand) Run(ctx context.Context, io streams) error {
-	cfg, err := Read(c.File)
+	cfg, err := c.read(c.File)
 	if err != nil {
 		return usageError{err}
 	}

@@ -28,12 +28,8 @@ func Find(named string) (string, error) {
 			return "", err
 		}
 		for _, path := range m {
-			// A socket that nobody answers is a leftover of a daemon that was killed.
-			if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			if answers(path) {
 				found = append(found, path)
-				if err := c.Close(); err != nil {
-					return "", err
-				}
 			}
 		}
 	}

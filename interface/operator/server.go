@@ -31,8 +31,8 @@ type Server struct {
 // Listen opens the socket at path with permissions 0600. A socket that nobody answers is a leftover and
 // is replaced; one that answers belongs to a running daemon and is left alone.
 func Listen(path string, desk Desk) (*Server, error) {
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		return nil, errors.Join(fmt.Errorf("another viad answers at %s: stop it first, or give this one a state_dir of its own", path), c.Close())
+	if answers(path) {
+		return nil, fmt.Errorf("another viad answers at %s: stop it first, or give this one a state_dir of its own", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot replace the old operator socket: %w", err)
@@ -45,6 +45,19 @@ func Listen(path string, desk Desk) (*Server, error) {
 		return nil, fmt.Errorf("cannot open the operator socket: %w", err)
 	}
 	return &Server{desk: desk, l: l, path: path}, nil
+}
+
+// answers reports whether somebody serves a socket; a daemon that was killed leaves one that nobody does.
+func answers(path string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return false
+	}
+	_ = c.Close() // nothing was sent on it
+	return true
 }
 
 // Path is where the socket is.
@@ -63,7 +76,7 @@ func (s *Server) Run(ctx context.Context) error {
 		c, err := s.l.AcceptUnix()
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the listener was closed on purpose
+				return nil // the listener was closed on purpose
 			}
 			return fmt.Errorf("operator socket: %w", err)
 		}

@@ -1,0 +1,58 @@
+# viad. `make run` and `make run ROBOT=stretch4` are all that a first look needs; `make help` lists the rest.
+
+ROBOT ?= franka
+GO ?= go
+# Test processes side by side; each twin keeps a core busy.
+P ?= 2
+
+.PHONY: run build packages test check long bench conformance page page-check page-test lint fmt generate clean help
+
+run: packages build ## start the daemon on the twin and print how to connect (ROBOT=franka or stretch4)
+	@exec bin/viad run launch/twin-$(ROBOT).yaml
+
+build: ## bin/viad and bin/viactl
+	$(GO) build -o bin/viad ./cmd/viad
+	CGO_ENABLED=0 $(GO) build -o bin/viactl ./cmd/viactl
+
+packages: ## install the system packages that are missing (says which, once)
+	@.ci/packages run
+
+test: ## unit, physics and end-to-end tests: under 12 minutes on two cores
+	$(GO) test -short -p $(P) -timeout 12m ./...
+
+check: ## the race detector and longer forms: under 25 minutes more
+	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v /launch/e2e)
+	$(GO) test -race -timeout 25m ./launch/e2e -seeds 1
+
+long: ## every seed and the full lengths, by hand; figures in docs/
+	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
+
+bench: ## the table of ratios, kept in docs/bench.md
+	$(GO) test -count 1 -timeout 30m -run '^$$' -bench . ./launch/bench
+
+conformance: build ## the official MCP suites and the Inspector's strict lint against the daemon (npm, Node 20 or newer)
+	.ci/conformance/run
+
+page: ## rebuild the people's page (npm)
+	cd interface/web && npm ci --silent && npm run --silent check && npm run --silent build
+
+page-check: page ## the committed bundle is current
+	git diff --exit-code --stat -- interface/web/dist
+
+page-test: build ## the page in headless Chromium (npm, Debian's chromium)
+	cd interface/web && npm ci --silent && npm run --silent test
+
+lint: ## gofumpt, vet, golangci-lint, tidy
+	.ci/lint
+
+fmt: ## format all Go files
+	gofumpt -w cmd drivers interface launch perception safety sim .ci
+
+generate: ## regenerate golden files
+	$(GO) test ./interface/... -update
+
+clean: ## remove what was built
+	rm -rf bin tmp
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
