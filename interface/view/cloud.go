@@ -26,7 +26,6 @@ const (
 
 func (c cell) depth() float32 { return math.Float32frombits(uint32(c >> 32)) }
 func (c cell) tag() cell      { return c & 255 }
-func (c cell) rgb() rgb       { return rgb(c >> 8 & 0xFFFFFF) }
 
 func cellOf(z float32, col rgb, tag cell) cell {
 	return cell(math.Float32bits(z))<<32 | cell(col)<<8 | tag

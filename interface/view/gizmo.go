@@ -27,9 +27,9 @@ func gizmoRings(g geom.Pose) [3]ring {
 }
 
 // at is the point of the ring at angle t radians about centre c.
-func (r ring) at(c r3.Vec, radius, t float64) r3.Vec {
+func (r ring) at(c r3.Vec, t float64) r3.Vec {
 	s, k := math.Sincos(t)
-	return r3.Add(c, r3.Add(r3.Scale(radius*k, r.e1), r3.Scale(radius*s, r.e2)))
+	return r3.Add(c, r3.Add(r3.Scale(gizmoRadius*k, r.e1), r3.Scale(gizmoRadius*s, r.e2)))
 }
 
 // gizmoRadius is the radius of the rings in metres.
@@ -42,7 +42,7 @@ func (v view3D) gizmo(g geom.Pose) {
 	for _, r := range rings {
 		ps := make([]r3.Vec, 0, n+1)
 		for i := range n + 1 {
-			ps = append(ps, r.at(g.P, gizmoRadius, 2*math.Pi*float64(i)/n))
+			ps = append(ps, r.at(g.P, 2*math.Pi*float64(i)/n))
 		}
 		polyline3(v.c, v.l, ps, ink{col: r.col, width: 3.2, halo: 1.2, hidden: .35})
 	}
@@ -51,8 +51,8 @@ func (v view3D) gizmo(g geom.Pose) {
 	var have [3]bool
 	for i, r := range rings {
 		t := v.arrowAngle(r, g.P, tips)
-		tip, ok := v.l.project(r.at(g.P, gizmoRadius, t))
-		tail, ok2 := v.l.project(r.at(g.P, gizmoRadius, t-.1))
+		tip, ok := v.l.project(r.at(g.P, t))
+		tail, ok2 := v.l.project(r.at(g.P, t-.1))
 		if !ok || !ok2 || math.Hypot(tip.X-tail.X, tip.Y-tail.Y) < 1e-3 {
 			continue
 		}
@@ -115,9 +115,9 @@ func (v view3D) arrowAngle(r ring, c r3.Vec, taken []r3.Vec) float64 {
 	best, bestScore := 0.0, math.Inf(-1)
 	for i := range 48 {
 		t := 2 * math.Pi * float64(i) / 48
-		p := r.at(c, gizmoRadius, t)
+		p := r.at(c, t)
 		s, ok := v.l.project(p)
-		q, ok2 := v.l.project(r.at(c, gizmoRadius, t-.12))
+		q, ok2 := v.l.project(r.at(c, t-.12))
 		if !ok || !ok2 || s.X < 40 || s.Y < 40 || s.X > float64(v.l.w-40) || s.Y > float64(v.l.h-40) {
 			continue
 		}

@@ -7,10 +7,12 @@ import (
 
 // Sizes of the pictures in pixels.
 const (
-	UIWidth, UIHeight     = 1280, 800 // the 3D face's one picture
-	HeadWidth, HeadHeight = 960, 720  // the head view
-	WristMaxWidth         = 960       // the wrist view keeps its own shape up to this width
-	MapSize               = 640       // nav_map, square
+	UIWidth       = 1280 // the 3D face's one picture
+	UIHeight      = 800
+	HeadWidth     = 960 // the head view
+	HeadHeight    = 720
+	WristMaxWidth = 960 // the wrist view keeps its own shape up to this width
+	MapSize       = 640 // nav_map, square
 )
 
 // Layout is where things are in the 3D face's picture, in pixels of 1280x800. A fraction of the picture is a

@@ -118,15 +118,9 @@ func cylinderProfile(r, length float64) []knot {
 	return []knot{{0, -h, 0, -1}, {r, -h, 0, -1}, {r, -h, 1, 0}, {r, h, 1, 0}, {r, h, 0, 1}, {0, h, 0, 1}}
 }
 
-// coneProfile is an arrow head of radius r with its tip at height length.
-func coneProfile(r, length float64) []knot {
-	s := math.Hypot(r, length)
-	return []knot{{0, 0, 0, -1}, {r, 0, 0, -1}, {r, 0, length / s, r / s}, {0, length, length / s, r / s}}
-}
-
 func capsuleProfile(r, length float64) []knot {
 	const steps = 7
-	var ks []knot
+	ks := make([]knot, 0, 2*(steps+1))
 	for i := range steps + 1 {
 		s, c := math.Sincos(-math.Pi/2 + math.Pi/2*float64(i)/steps)
 		if i == 0 {

@@ -131,7 +131,7 @@ func (p *Painter) ringWords(m navMap) {
 
 // footprint draws the base's outline displaced by d.
 func (m navMap) footprint(outline []r3.Vec, d geom.SE2, edge, face rgb, a float32) {
-	var ps []r3.Vec
+	ps := make([]r3.Vec, 0, len(outline)+2)
 	for _, q := range outline {
 		w := d.Mul(geom.SE2{X: q.X, Y: q.Y})
 		ps = append(ps, m.at(w.X, w.Y))
@@ -142,7 +142,7 @@ func (m navMap) footprint(outline []r3.Vec, d geom.SE2, edge, face rgb, a float3
 
 // nose is a wedge that points ahead, inside the front of the base displaced by d; the front is r ahead of its centre.
 func (m navMap) nose(r float64, d geom.SE2, col rgb) {
-	var ps []r3.Vec
+	ps := make([]r3.Vec, 0, 3)
 	for _, q := range [3][2]float64{{r * .95, 0}, {r * .45, r * .32}, {r * .45, -r * .32}} {
 		w := d.Mul(geom.SE2{X: q[0], Y: q[1]})
 		ps = append(ps, m.at(w.X, w.Y))

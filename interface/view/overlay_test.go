@@ -64,9 +64,9 @@ func TestGizmoRings(t *testing.T) {
 		}
 		// The arrow runs the way that turn carries a point of the ring.
 		for _, a := range []float64{0, 1, 2.5, 4} {
-			was := r3.Sub(r.at(g.P, gizmoRadius, a), g.P)
+			was := r3.Sub(r.at(g.P, a), g.P)
 			carried := geom.Rotate(geom.AxisAngle(r.axis, .1), was)
-			if next := r3.Sub(r.at(g.P, gizmoRadius, a+.1), g.P); r3.Norm(r3.Sub(next, carried)) > 1e-12 {
+			if next := r3.Sub(r.at(g.P, a+.1), g.P); r3.Norm(r3.Sub(next, carried)) > 1e-12 {
 				t.Errorf("ring %s at %v: its arrow runs to %v, the turn to %v", r.name, a, next, carried)
 			}
 		}

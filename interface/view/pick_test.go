@@ -65,7 +65,7 @@ func TestPickIsWhatIsDrawn(t *testing.T) {
 		}
 		if h.Kind == Target {
 			at := img.RGBAAt(x, y)
-			if !(at.B > at.R) && !nearLine(sn, p, x, y) {
+			if !(at.B > at.R) && !nearLine(sn, x, y) {
 				t.Errorf("(%d,%d) is picked as the target but drawn %v", x, y, at)
 			}
 		}
@@ -80,7 +80,7 @@ func TestPickIsWhatIsDrawn(t *testing.T) {
 }
 
 // nearLine is whether an axis or the way runs over a pixel; those are drawn over everything and never picked.
-func nearLine(sn *stage.Snapshot, p *Painter, x, y int) bool {
+func nearLine(sn *stage.Snapshot, x, y int) bool {
 	l := orbitLens(sn.Orbit, Layout.Cloud.Dx(), Layout.Cloud.Dy())
 	for _, s := range [][2]r3.Vec{{sn.Real.Pose.P, sn.Target.Pose.P}, {{}, {X: .2}}, {{}, {Y: .2}}, {{}, {Z: .2}}} {
 		for i := range 400 {

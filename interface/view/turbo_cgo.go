@@ -66,6 +66,7 @@ func turboEncode(img *image.RGBA, quality int) ([]byte, bool) {
 	var out *C.uchar
 	var size C.ulong
 	pix := img.Pix[img.PixOffset(img.Rect.Min.X, img.Rect.Min.Y):]
+	//nolint:gocritic // dupSubExpr sees cgo's own pointer checks
 	rc := C.viad_tj_pack((*C.uchar)(unsafe.Pointer(&pix[0])), C.int(img.Rect.Dx()), C.int(img.Rect.Dy()),
 		C.int(img.Stride), subsamp444, C.int(quality), &out, &size)
 	if rc != 0 {
