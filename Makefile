@@ -27,8 +27,9 @@ check: ## the race detector and longer forms: under 25 minutes more
 long: ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
 
-bench: ## the table of ratios, kept in docs/bench.md
-	$(GO) test -count 1 -timeout 30m -run '^$$' -bench . ./launch/bench
+bench: ## the table of ratios, kept in docs/bench.md (npm, Debian's chromium)
+	cd launch/bench/browser && npm ci --silent --no-audit --no-fund
+	$(GO) run ./launch/bench
 
 conformance: build ## the official MCP suites and the Inspector's strict lint against the daemon (npm, Node 20 or newer)
 	.ci/conformance/run
