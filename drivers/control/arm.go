@@ -1,11 +1,9 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
@@ -22,8 +20,8 @@ const (
 	changeMost = 0.06 // when the posture has to change on the way
 )
 
-// armKnots finds a straight line of the tool for a fixed arm: first with the posture that the arm has,
-// then by drifting, along the line, towards other postures in which the goal can be held.
+// armKnots finds a straight line of the tool for a fixed arm: first with the posture that the arm has, then,
+// if the goal can be held at all, by changing posture on the way.
 func (p *Planner) armKnots(base geom.SE2, start joints, goal geom.Pose) ([]knot, error) {
 	c := &p.kin.chain
 	lo, hi := p.limits(&start)
@@ -35,24 +33,19 @@ func (p *Planner) armKnots(base geom.SE2, start joints, goal geom.Pose) ([]knot,
 	if first == nil {
 		return onBase(t.knots, base), nil
 	}
-	cands := t.postures(start, first.q)
-	furthest := *first
-	for i, cand := range cands {
-		if i == mostPostures {
-			break
-		}
-		b := t.change(start, n, cand)
-		if b == nil {
-			return onBase(t.knots, base), nil
-		}
-		if b.s > furthest.s {
-			furthest = *b
-		}
+	held, near := t.explore(start, first.q)
+	if !held {
+		return nil, p.unreachable(t, base, first, near)
 	}
-	return nil, p.unreachable(t, base, start, &furthest, len(cands) > 0)
+	far, ok := t.search(start, n/2)
+	if ok {
+		return onBase(t.knots, base), nil
+	}
+	if far.s < first.s {
+		far = first
+	}
+	return nil, p.shut(t, base, far)
 }
-
-const mostPostures = 10
 
 func onBase(knots []knot, base geom.SE2) []knot {
 	for i := range knots {
@@ -61,39 +54,21 @@ func onBase(knots []knot, base geom.SE2) []knot {
 	return knots
 }
 
-// change follows the line while the posture drifts to want, with as many knots as the drift needs.
-func (t *tracer) change(start joints, n int, want joints) *blocked {
-	far := 0.0
-	for i := range t.c.n {
-		far = math.Max(far, math.Abs(want[i]-start[i]))
-	}
-	n = min(400, max(n, int(math.Ceil(far/changeMost*1.5))))
-	return t.trace(start, n, t.towards(want, 4/float64(n)+0.05, changeMost))
-}
-
-// postures are configurations that hold the line's end within the limits, the nearest to start first.
-func (t *tracer) postures(start, stuck joints) []joints {
+// explore looks for any configuration that holds the line's end within the limits, and returns it or the
+// one whose tool comes nearest.
+func (t *tracer) explore(start, stuck joints) (held bool, near joints) {
 	goal := newFrame(t.to)
-	var found []joints
-	for _, seed := range t.seeds(start, stuck) {
-		q := seed
-		if g := t.solve(&q, goal, 60, t.centre(0.1, 0.1)); g.pos > 1e-4 || g.rot > 5e-4 {
-			continue
+	best := math.Inf(1)
+	for _, q := range t.seeds(start, stuck) {
+		g := t.solve(&q, goal, 60, nil)
+		if g.pos < 1e-4 && g.rot < 5e-4 {
+			return true, q
 		}
-		if !slices.ContainsFunc(found, func(o joints) bool { return apart(&q, &o) < 0.15 }) {
-			found = append(found, q)
+		if g.cost() < best {
+			best, near = g.cost(), q
 		}
 	}
-	slices.SortFunc(found, func(a, b joints) int { return cmp.Compare(apart(&a, &start), apart(&b, &start)) })
-	return found
-}
-
-func apart(a, b *joints) float64 {
-	d := 0.0
-	for i := range a {
-		d += (a[i] - b[i]) * (a[i] - b[i])
-	}
-	return math.Sqrt(d)
+	return false, near
 }
 
 // seeds spread over postures: where the arm is and stuck, turned elbows and wrists, and a fixed random set.
@@ -130,84 +105,71 @@ func (s *solver) inLimits(q joints) joints {
 	return q
 }
 
-// unreachable says what stands in the way: the joint that would run out and by how much, and how near the
-// tool would come.
-func (p *Planner) unreachable(t *tracer, base geom.SE2, start joints, b *blocked, held bool) error {
-	u := &robot.Unreachable{}
-	world := func(q *joints) geom.Pose { return baseFrame(base).mul(t.c.forward(q[:t.c.n])).pose() }
-	goal := newFrame(t.to)
-	near := b.q
-	if held {
-		goal = b.goal // the end can be held; it is the way that is shut
-	} else {
-		near = t.nearest(start, b.q)
-	}
-	u.Near = world(&near)
-	end := base.Pose().Mul(t.to)
-	u.Gap, u.Turn = u.Near.Dist(end), u.Near.Angle(end)
-	joint, by, reach := t.violation(start, near, goal)
-	limit := ""
-	if joint >= 0 {
-		j := p.kin.model.Joints[joint]
-		u.Joint, u.By, u.Unit = j.Name, by, "rad"
-		if j.Prismatic {
-			u.Unit = "m"
+// unreachable is the report for a goal that no posture holds: the joint that would run out and by how much,
+// and how near the tool would come.
+func (p *Planner) unreachable(t *tracer, base geom.SE2, b *blocked, near joints) error {
+	u := p.report(t, base, near)
+	f := t.solver
+	f.free = true
+	joint, by := -1, math.Inf(1)
+	var at joints
+	for _, q := range []joints{near, b.q} {
+		g := f.solve(&q, newFrame(t.to), 120, f.inside(0.3, 0.1))
+		if i, d := f.excess(&q); i >= 0 && d < by && g.pos < 1e-3 && g.rot < 5e-3 {
+			joint, by, at = i, d, q
 		}
-		at := t.hi[joint]
-		if reach[joint] < t.lo[joint] {
-			at = t.lo[joint]
-		}
-		limit = fmt.Sprintf("%s would need %.2f %s beyond its limit (%.4f %s, %.2f inside the joint's own)",
-			j.Name, by, u.Unit, at, u.Unit, p.margin())
 	}
-	u.Why = p.why(u, b, held, limit)
+	short := fmt.Sprintf("nearest reachable pose is %.0f mm and %.1f degrees short", u.Gap*1e3, geom.Deg(u.Turn))
+	if joint < 0 {
+		u.Why = "the goal is out of the arm's reach; " + short
+		return u
+	}
+	u.Why = p.beyond(u, t, joint, by, &at) + "; " + short
 	return u
 }
 
-func (p *Planner) why(u *robot.Unreachable, b *blocked, held bool, limit string) string {
-	near := fmt.Sprintf("nearest reachable pose is %.0f mm and %.1f degrees short", u.Gap*1e3, geom.Deg(u.Turn))
-	switch {
-	case held && limit != "":
-		return fmt.Sprintf("the straight line to the goal is shut after %.0f %% of the way: %s; the goal itself can be held in another arm posture, so go by way of another pose", b.s*100, limit)
-	case held:
-		return fmt.Sprintf("the straight line to the goal passes a singular posture after %.0f %% of the way; go by way of another pose", b.s*100)
-	case limit != "":
-		return limit + "; " + near
+// shut is the report for a goal that can be held, though not by the straight line from here: the joint that
+// would be furthest out on the way.
+func (p *Planner) shut(t *tracer, base geom.SE2, b *blocked) error {
+	u := p.report(t, base, b.q)
+	f := t.solver
+	f.free = true
+	joint, by := -1, 0.0
+	q := b.q
+	var at joints
+	const samples = 16
+	for i := 1; i <= samples; i++ {
+		s := b.s + (1-b.s)*float64(i)/samples
+		g := f.solve(&q, newFrame(t.from.Lerp(t.to, s)), 24, f.inside(0.3, 0.1))
+		if i, d := f.excess(&q); i >= 0 && d > by && g.pos < 1e-3 && g.rot < 5e-3 {
+			joint, by, at = i, d, q
+		}
 	}
-	return "the goal is out of the arm's reach; " + near
+	why := "the arm would have to pass a singular posture"
+	if joint >= 0 {
+		why = p.beyond(u, t, joint, by, &at)
+	}
+	u.Why = fmt.Sprintf("the straight line to the goal is shut after %.0f %% of the way: %s; the goal itself can be held in another arm posture, so go there by way of another pose", b.s*100, why)
+	return u
 }
 
-// nearest is the configuration inside the limits whose tool comes nearest to the line's end.
-func (t *tracer) nearest(start, stuck joints) joints {
-	goal := newFrame(t.to)
-	best, cost := start, math.Inf(1)
-	for _, q := range t.seeds(start, stuck) {
-		if g := t.solve(&q, goal, 80, nil); g.cost() < cost {
-			best, cost = q, g.cost()
-		}
-	}
-	return best
+// report is an Unreachable with the nearest pose filled in.
+func (p *Planner) report(t *tracer, base geom.SE2, near joints) *robot.Unreachable {
+	end := base.Pose().Mul(t.to)
+	u := &robot.Unreachable{Near: baseFrame(base).mul(t.c.forward(near[:t.c.n])).pose()}
+	u.Gap, u.Turn = u.Near.Dist(end), u.Near.Angle(end)
+	return u
 }
 
-// violation solves goal without limits, drawn back inside them as far as the redundancy allows, and names
-// the joint that is furthest out; -1 when the arm cannot hold the pose at all or needs no violation.
-func (t *tracer) violation(start, near joints, goal frame) (joint int, by float64, q joints) {
-	s := t.solver
-	s.free = true
-	joint, by = -1, math.Inf(1)
-	for _, x := range []joints{near, start, t.knots[len(t.knots)-1].q} {
-		g := s.solve(&x, goal, 160, s.inside(0.3, 0.1))
-		if g.pos > 1e-3 || g.rot > 5e-3 {
-			continue
-		}
-		if i, d := s.excess(&x); i >= 0 && d < by {
-			joint, by, q = i, d, x
-		}
+// beyond names the joint, in u and in words.
+func (p *Planner) beyond(u *robot.Unreachable, t *tracer, joint int, by float64, q *joints) string {
+	j := p.kin.model.Joints[joint]
+	u.Joint, u.By, u.Unit = j.Name, by, "rad"
+	limit := t.hi[joint]
+	if q[joint] < t.lo[joint] {
+		limit = t.lo[joint]
 	}
-	if joint < 0 {
-		by = 0
-	}
-	return joint, by, q
+	return fmt.Sprintf("%s would need %.2f rad beyond its limit (%.4f rad, a margin of %.2f kept)", j.Name, by, limit, p.margin())
 }
 
 // holding are configurations that hold a tool pose, whatever the way there.
@@ -218,9 +180,8 @@ func (p *Planner) holding(base geom.SE2, start joints, goal geom.Pose) []knot {
 	t := &tracer{solver: solver{c: &p.kin.chain}}
 	t.lo, t.hi = p.limits(&start)
 	t.from, t.to = t.c.forward(start[:t.c.n]).pose(), base.Pose().Inv().Mul(goal)
-	var out []knot
-	for _, q := range t.postures(start, start) {
-		out = append(out, knot{q: q, base: base})
+	if held, q := t.explore(start, start); held {
+		return []knot{{q: q, base: base}}
 	}
-	return out
+	return nil
 }

@@ -37,11 +37,15 @@ func gapOf(e vec6) gap {
 // pull gives the null-space motion wanted at q; nil for none.
 type pull func(q, z *joints)
 
+// patience is how many iterations without a twentieth of progress are a local minimum.
+const patience = 8
+
 // solve moves q towards goal for at most n iterations and says what is left. With a pull, the first half
 // of the iterations also move in the null space.
 func (s *solver) solve(q *joints, goal frame, n int, p pull) gap {
 	var j jacobian
 	best, g := *q, gap{math.Inf(1), math.Inf(1)}
+	mark, since := math.Inf(1), 0
 	for it := range n {
 		e := poseError(goal, s.c.derive(q, &j))
 		now := gapOf(e)
@@ -53,6 +57,10 @@ func (s *solver) solve(q *joints, goal frame, n int, p pull) gap {
 			p(q, &z)
 		} else if now.solved() {
 			break
+		} else if now.cost() < 0.95*mark {
+			mark, since = now.cost(), it
+		} else if it-since > patience {
+			break // a local minimum
 		}
 		s.step(q, e, &z, &j)
 	}

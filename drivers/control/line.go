@@ -11,6 +11,7 @@ type knot struct {
 	s    float64
 	q    joints
 	base geom.SE2
+	stop bool // a corner in the joints: the robot halts here
 }
 
 // Spacing of knots along the line, and how far a joint may turn between two before more are put between.

@@ -41,7 +41,7 @@ func (c *chain) checkWhole() error {
 }
 
 // whole follows a line with base, lift, arm and wrist together. Along the line the base turns by turn and
-// goes forward by ahead, both in proportion to s, and sideways by whatever the wrist leaves over.
+// goes forward by ahead, both evenly, and sideways by whatever the wrist leaves over.
 type whole struct {
 	c      *chain
 	lo, hi joints
@@ -49,6 +49,7 @@ type whole struct {
 	from   geom.Pose // odometry
 	to     geom.Pose
 	turn   float64 // radians
+	ramp   float64 // share of the line by which the base has turned
 	ahead  float64 // metres
 	knots  []knot
 }
@@ -56,7 +57,7 @@ type whole struct {
 // stretchKnots finds the line; the base keeps its heading unless the wrist's yaw runs out, and stays where
 // it is along the arm unless the arm runs out.
 func (p *Planner) stretchKnots(base geom.SE2, start joints, goal geom.Pose) ([]knot, error) {
-	w := &whole{c: &p.kin.chain, base: base, to: goal}
+	w := &whole{c: &p.kin.chain, base: base, to: goal, ramp: 1}
 	w.lo, w.hi = p.limits(&start)
 	w.from = baseFrame(base).mul(w.c.forward(start[:w.c.n])).pose()
 	n := steps(w.from, w.to)
@@ -97,40 +98,48 @@ func (w *whole) advance(s float64, depth int) bool {
 	case turn <= knotJoint:
 		w.knots = append(w.knots, k)
 		return true
+	case math.Abs(math.Cos(last.q[jPitch])) < singular && depth == 0:
+		w.swing(k)
+		return w.advance(s, 1)
 	case depth < knotDeep:
 		return w.advance((last.s+s)/2, depth+1) && w.advance(s, depth+1)
-	case math.Abs(math.Cos(last.q[jPitch])) > singular:
-		return false
 	}
-	// Pointing straight up or down, yaw and roll do the same: turn them against each other in place.
-	n := int(math.Ceil(turn / knotJoint))
+	return false
+}
+
+// swing turns yaw and roll against each other in place, to where k will need them: pointing straight up or
+// down they are one.
+func (w *whole) swing(k knot) {
+	last := w.knots[len(w.knots)-1]
+	dYaw, dBase := k.q[jYaw]-last.q[jYaw], k.base.Yaw-last.base.Yaw
+	dRoll := math.Copysign(dYaw+dBase, math.Sin(last.q[jPitch])*(dYaw+dBase))
+	n := int(math.Ceil(math.Max(math.Abs(dYaw), math.Abs(dRoll)) / knotJoint))
+	w.knots[len(w.knots)-1].stop = true
 	for i := 1; i <= n; i++ {
 		x := float64(i) / float64(n)
 		q := last.q
-		for j := jYaw; j <= jRoll; j++ {
-			q[j] += x * (k.q[j] - last.q[j])
-		}
-		w.knots = append(w.knots, w.place(last.s+x*(s-last.s), q))
+		q[jYaw] += x * dYaw
+		q[jRoll] += x * dRoll
+		w.knots = append(w.knots, w.place(last.s, last.base.Yaw+x*dBase, q))
 	}
-	return true
+	w.knots[len(w.knots)-1].stop = true
 }
 
-// singular is the cosine of pitch under which yaw and roll are one for the tolerance of a pose (1 degree).
-const singular = 0.012
+// singular is the cosine of pitch under which yaw and roll are one to a third of a degree.
+const singular = 0.006
 
 // at is the configuration at s, with the wrist posture that is nearest to prev.
 func (w *whole) at(s float64, prev *joints) knot {
 	q := *prev
-	yaw := w.base.Yaw + s*w.turn
+	yaw := w.base.Yaw + w.turn*math.Min(1, s/w.ramp)
 	tool := w.from.Lerp(w.to, s)
 	q[jYaw], q[jPitch], q[jRoll] = w.wrist(quat.Mul(geom.RotZ(-yaw), tool.R), prev)
-	return w.place(s, q)
+	return w.place(s, yaw, q)
 }
 
-// place finds lift, arm and base for the wrist angles in q.
-func (w *whole) place(s float64, q joints) knot {
+// place finds lift, arm and the base's position for the wrist angles in q and a heading.
+func (w *whole) place(s, yaw float64, q joints) knot {
 	tool := w.from.Lerp(w.to, s)
-	yaw := w.base.Yaw + s*w.turn
 	q[jLift], q[jArm] = 0, 0
 	f := w.c.forward(q[:w.c.n]).p // the tool with lift and arm at zero, in the base frame
 	d := geom.Rotate(geom.RotZ(-yaw), r3.Sub(tool.P, r3.Vec{X: w.base.X, Y: w.base.Y}))
@@ -175,19 +184,33 @@ func (w *whole) wrist(r quat.Number, prev *joints) (yaw, pitch, roll float64) {
 	return yaw, pitch, roll
 }
 
-// turnBase gives the base the turn that keeps the wrist's yaw inside its limits; false when none is needed.
+// turnBase gives the base the turn that keeps the wrist's yaw inside its limits, early enough on the line;
+// false when none is needed.
 func (w *whole) turnBase() bool {
-	more := 0.0
-	for _, k := range w.knots[1:] {
-		x := math.Max(0, k.q[jYaw]-w.hi[jYaw]) - math.Max(0, w.lo[jYaw]-k.q[jYaw])
-		if x = x / k.s; math.Abs(x) > math.Abs(more) {
-			more = x
+	over := func(k *knot) float64 {
+		return math.Max(0, k.q[jYaw]-w.hi[jYaw]) - math.Max(0, w.lo[jYaw]-k.q[jYaw])
+	}
+	// need is the turn that the base must have made by a knot for the wrist to be at its limit there.
+	need := func(k *knot) float64 { return k.base.Yaw - w.base.Yaw + over(k) }
+	turn, any := w.turn, false
+	for i := range w.knots {
+		if k := &w.knots[i]; math.Abs(over(k)) > 1e-9 {
+			any = true
+			if math.Abs(need(k)) > math.Abs(turn) {
+				turn = need(k)
+			}
 		}
 	}
-	if math.Abs(more) < 1e-9 {
+	if !any {
 		return false
 	}
-	w.turn += more * 1.0001
+	w.turn = turn * 1.0001
+	for i := range w.knots {
+		if k := &w.knots[i]; math.Abs(over(k)) > 1e-9 && need(k)*turn > 0 {
+			w.ramp = math.Min(w.ramp, k.s*turn/need(k))
+		}
+	}
+	w.ramp = math.Max(w.ramp, 1e-6)
 	return true
 }
 
@@ -197,7 +220,9 @@ func (w *whole) reachAhead() {
 	end := w.knots[len(w.knots)-1]
 	w.ahead = end.q[jArm] - math.Max(w.lo[jArm], math.Min(w.hi[jArm], end.q[jArm]))
 	for i, k := range w.knots[1:] {
-		k = w.place(k.s, k.q)
+		stop := k.stop
+		k = w.place(k.s, k.base.Yaw, k.q)
+		k.stop = stop
 		over := k.q[jArm] - math.Max(w.lo[jArm], math.Min(w.hi[jArm], k.q[jArm]))
 		sn, cs := math.Sincos(k.base.Yaw)
 		k.q[jArm] -= over
@@ -232,7 +257,7 @@ func (p *Planner) outOfRange(w *whole, joint int, by float64) error {
 	for i := range w.c.n {
 		q[i] = math.Max(w.lo[i], math.Min(w.hi[i], q[i]))
 	}
-	near := w.place(1, q)
+	near := w.place(1, end.base.Yaw, q)
 	near.q[jLift] = math.Max(w.lo[jLift], math.Min(w.hi[jLift], near.q[jLift]))
 	u.Near = p.kin.Tool(near.base, near.q[:w.c.n])
 	u.Gap, u.Turn = u.Near.Dist(w.to), u.Near.Angle(w.to)
@@ -279,7 +304,7 @@ func (p *Planner) wholePostures(base geom.SE2, start joints, goal geom.Pose) []k
 		prev[jRoll] = mid(jRoll) + geom.WrapAngle(r+flip-mid(jRoll))
 		w.turn = math.Max(0, prev[jYaw]-w.hi[jYaw]) - math.Max(0, w.lo[jYaw]-prev[jYaw])
 		prev[jYaw] -= w.turn
-		w.knots = []knot{{q: start, base: base}, w.place(1, prev)}
+		w.knots = []knot{{q: start, base: base}, w.place(1, base.Yaw+w.turn, prev)}
 		w.reachAhead()
 		w.knots = w.knots[1:]
 		if j, _ := w.worst(); j < 0 {

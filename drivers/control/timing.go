@@ -8,8 +8,8 @@ import (
 	"viad/drivers/robot"
 )
 
-// dims is room for the joints, the base's x, y and yaw, and the share s of the line.
-const dims = maxDOF + 4
+// dims is room for the joints, the base's x, y and yaw, and the ways that the tool has gone and turned.
+const dims = maxDOF + 5
 
 // vecN is one value per dimension.
 type vecN = [dims]float64
@@ -24,9 +24,7 @@ type timing struct {
 	n      int // joints
 	knots  []knot
 	u      []float64
-	x, m   []vecN  // positions and second derivatives of the spline, per knot
-	lin    float64 // metres and radians of tool travel per unit of s, the largest along the way
-	ang    float64
+	x, m   []vecN // positions and second derivatives of the spline, per knot
 	length float64
 }
 
@@ -83,27 +81,25 @@ func (t *timing) caps(x *vecN, up, down, acc *vecN) {
 	for i, c := range [3][2]float64{{t.set.BaseSpeed, t.set.BaseAccel}, {t.set.BaseSpeed, t.set.BaseAccel}, {t.set.BaseTurn, t.set.BaseTurnAcc}} {
 		up[t.n+i], down[t.n+i], acc[t.n+i] = sc*c[0], sc*c[0], sc*c[1]
 	}
-	s := t.n + 3
-	up[s] = sc * math.Min(t.set.ToolSpeed/t.lin, t.set.ToolTurn/t.ang)
-	down[s] = up[s]
-	acc[s] = sc * math.Min(t.set.ToolAccel/t.lin, t.set.ToolTurnAcc/t.ang)
+	for i, c := range [2][2]float64{{t.set.ToolSpeed, t.set.ToolAccel}, {t.set.ToolTurn, t.set.ToolTurnAcc}} {
+		up[t.n+3+i], down[t.n+3+i], acc[t.n+3+i] = sc*c[0], sc*c[0], sc*c[1]
+	}
 }
 
 // used is the number of dimensions in use.
-func (t *timing) used() int { return t.n + 4 }
+func (t *timing) used() int { return t.n + 5 }
 
 func (t *timing) load() {
 	t.x = make([]vecN, len(t.knots))
-	t.lin, t.ang = 1e-6, 1e-6
 	var last geom.Pose
 	for i, k := range t.knots {
 		x := &t.x[i]
 		copy(x[:t.n], k.q[:t.n])
-		x[t.n], x[t.n+1], x[t.n+2], x[t.n+3] = k.base.X, k.base.Y, k.base.Yaw, k.s
+		x[t.n], x[t.n+1], x[t.n+2] = k.base.X, k.base.Y, k.base.Yaw
 		tool := t.k.Tool(k.base, k.q[:t.n])
-		if ds := k.s - t.knots[max(0, i-1)].s; ds > 0 {
-			t.lin = math.Max(t.lin, tool.Dist(last)/ds)
-			t.ang = math.Max(t.ang, tool.Angle(last)/ds)
+		if i > 0 {
+			x[t.n+3] = t.x[i-1][t.n+3] + tool.Dist(last)
+			x[t.n+4] = t.x[i-1][t.n+4] + tool.Angle(last)
 		}
 		last = tool
 	}
@@ -264,20 +260,39 @@ func (t *timing) plan() (p profile, stretch float64) {
 	return p, math.Max(math.Max(speed, math.Sqrt(accel))*1.001, math.Max(1, shortest/p.duration()))
 }
 
-// trajectory runs the whole procedure.
+// trajectory times every stretch between two halts by itself and puts them together.
 func (t *timing) trajectory() robot.Trajectory {
+	all := t.knots
 	t.n = len(t.k.desc.Joints)
+	var tr robot.Trajectory
+	from := 0
+	for i := 1; i < len(all); i++ {
+		if i < len(all)-1 && !all[i].stop {
+			continue
+		}
+		t.knots = all[from : i+1]
+		t.append(&tr)
+		from = i
+	}
+	return tr
+}
+
+// append adds the stretch t.knots, from rest to rest, at the end of tr.
+func (t *timing) append(tr *robot.Trajectory) {
 	t.load()
 	t.layOut()
 	t.spline()
 	p, stretch := t.plan()
 	total := p.duration() * stretch
 	n := max(4, int(math.Ceil(total/t.set.KnotInterval.Seconds())))
+	begin, first := tr.Duration(), 0
+	if len(tr.Points) > 0 {
+		first = 1 // the point of rest is there already
+	}
 	var x, dx, ddx vecN
 	hint := 0
-	pts := make([]robot.Point, n+1)
 	flat := make([]float64, 2*t.n*(n+1))
-	for i := range pts {
+	for i := first; i <= n; i++ {
 		at := total * float64(i) / float64(n)
 		u, du, _ := p.at(at / stretch)
 		t.eval(u, &hint, &x, &dx, &ddx)
@@ -287,11 +302,10 @@ func (t *timing) trajectory() robot.Trajectory {
 		for d := range t.n {
 			q[d], qd[d] = x[d], k*dx[d]
 		}
-		pts[i] = robot.Point{
-			T: time.Duration(math.Round(at * 1e9)), Q: q, QD: qd,
+		tr.Points = append(tr.Points, robot.Point{
+			T: begin + time.Duration(math.Round(at*1e9)), Q: q, QD: qd,
 			Base:  geom.SE2{X: x[t.n], Y: x[t.n+1], Yaw: x[t.n+2]},
 			BaseV: geom.SE2{X: k * dx[t.n], Y: k * dx[t.n+1], Yaw: k * dx[t.n+2]},
-		}
+		})
 	}
-	return robot.Trajectory{Points: pts}
 }
