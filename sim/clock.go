@@ -36,6 +36,7 @@ type clock struct {
 	now  atomic.Int64  // nanoseconds since base
 	base time.Time     // instant of 0
 	wake chan struct{} // tells the engine that there is something new
+	stir atomic.Int64  // wall time of the last nudge, nanoseconds
 
 	mu     sync.Mutex
 	timers []*timer
@@ -114,6 +115,7 @@ func (c *clock) remove(t *timer) {
 }
 
 func (c *clock) nudge() {
+	c.stir.Store(wallNow().UnixNano())
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -132,6 +134,18 @@ func (c *clock) next() (at int64, wanted, waived bool) {
 		waived = waived || t.waived
 	}
 	return at, wanted, waived
+}
+
+// A fast clock that only a distant deadline drives goes at the wall's pace for a while after the last thing
+// that anybody asked of it: whoever asked is probably computing, and his deadlines should not run sixteen
+// times as fast as he does.
+const (
+	distant = time.Second
+	musing  = 250 * time.Millisecond // wall time
+)
+
+func (c *clock) lazy(at int64) bool {
+	return at-c.now.Load() > int64(distant) && wallNow().UnixNano()-c.stir.Load() < int64(musing)
 }
 
 // fire delivers what is due.

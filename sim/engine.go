@@ -16,8 +16,11 @@ const slice = 2
 func (t *Twin) Run(ctx context.Context) error {
 	t.mu.Lock()
 	if t.ran || t.closed {
-		t.mu.Unlock()
-		return errors.New("twin: Run was called before, or after Close")
+		defer t.mu.Unlock()
+		if t.closed {
+			return ErrOver
+		}
+		return errors.New("twin: Run was called twice")
 	}
 	t.ran = true
 	t.mu.Unlock()
@@ -85,6 +88,7 @@ func (n *napper) over() bool {
 // runFast advances while somebody waits and nothing delivered is unread.
 func (t *Twin) runFast(ctx context.Context) {
 	const first, longest, idle = 20 * time.Microsecond, time.Millisecond, 20 * time.Millisecond
+	const stroll = 4 * time.Millisecond // a slice at the wall's pace
 	n := t.newNapper(ctx)
 	pause := first
 	for !n.over() {
@@ -98,8 +102,11 @@ func (t *Twin) runFast(ctx context.Context) {
 		pause = first
 		at, wanted, waived := t.clk.next()
 		switch {
-		case wanted || t.busy():
+		case t.busy() || wanted && !t.clk.lazy(at):
 			t.advance(at)
+		case wanted:
+			t.advance(at)
+			n.nap(stroll)
 		case waived: // its reader may come back without a nudge
 			n.nap(idle)
 		default:

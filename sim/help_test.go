@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -41,7 +42,7 @@ func start(t testing.TB, o Options) *Twin {
 		t.Fatal(err)
 	}
 	go func() {
-		if err := tw.Run(context.Background()); err != nil {
+		if err := tw.Run(context.Background()); err != nil && !errors.Is(err, ErrOver) {
 			t.Error(err)
 		}
 	}()

@@ -39,8 +39,8 @@ type jawSpec struct {
 	empty float64  // aperture below which a closed jaw holds nothing
 }
 
-// Franka's torque limits: libfranka, 87 Nm for joints 1-4 and 12 Nm for 5-7. Brake: half of the
-// acceleration limit of franka_description.
+// Franka's torque limits: libfranka, 87 Nm for joints 1-4 and 12 Nm for 5-7. Brake: at least half of
+// the acceleration limit of franka_description.
 func franka(prefix string) machine {
 	m := machine{
 		name: prefix, urdf: prefix, quant: 2e-6,
@@ -50,7 +50,7 @@ func franka(prefix string) machine {
 	for i := 1; i <= 7; i++ {
 		a := axisSpec{name: fmt.Sprintf("%s_joint%d", prefix, i), force: 87, brake: 5, omega: 40, payl: 10}
 		if i > 4 {
-			a.force = 12
+			a.force, a.brake = 12, 10
 		}
 		a.joint = []string{a.name}
 		m.axes = append(m.axes, a)
@@ -71,7 +71,7 @@ func stretch4() machine {
 		axes: []axisSpec{
 			one("base_x", 150, 0.6, 1, 15, 0.5), one("base_y", 150, 0.6, 1, 15, 0.5), one("base_yaw", 40, 4, 2, 15, 1),
 			one("lift_joint", 250, 0.5, 1.5, 25, 6), arm,
-			one("wrist_yaw_joint", 10, 12, 8, 30, 10), one("wrist_pitch_joint", 10, 12, 8, 30, 10), one("wrist_roll_joint", 10, 12, 8, 30, 10),
+			one("wrist_yaw_joint", 10, 12, 15, 30, 10), one("wrist_pitch_joint", 10, 12, 15, 30, 10), one("wrist_roll_joint", 10, 12, 15, 30, 10),
 		},
 		jaw:  jawSpec{joint: []string{"finger_left_joint", "finger_right_joint"}, max: 0.08, speed: 0.08, force: 30, empty: 0.0015},
 		hand: []string{"wrist_yaw_link", "wrist_pitch_link", "wrist_roll_link", "tool_site", "finger_left", "finger_right"},

@@ -107,15 +107,17 @@ const (
 	startSpeed = 0.1   // per second: a trajectory starts at rest
 	limitSlack = 0.002 // rad or m
 	speedSlack = 1.1
-	endSpeed   = 0.02 // per second: a trajectory ends at rest
-	// maxGoal bounds one goal: a body whose daemon is gone moves no longer than this.
-	maxGoal = 45 * time.Second
+	endSpeed   = 0.02             // per second: a trajectory begins and ends at rest
+	maxGoal    = 45 * time.Second // one goal is bounded
 )
 
 // newSpline checks a trajectory and turns it into axis order. measured is the present axis position.
 func newSpline(m *robot.Model, axes []axis, tr robot.Trajectory, measured []float64) (*spline, error) {
-	if len(tr.Points) == 0 {
-		return nil, fmt.Errorf("twin: a trajectory of no points")
+	if len(tr.Points) < 2 {
+		return nil, fmt.Errorf("twin: a trajectory needs two points or more, got %d", len(tr.Points))
+	}
+	if tr.Points[0].T != 0 {
+		return nil, fmt.Errorf("twin: the trajectory starts at %v, not at 0", tr.Points[0].T)
 	}
 	if d := tr.Duration(); d > maxGoal {
 		return nil, fmt.Errorf("twin: a trajectory of %v is longer than the %v that one goal may take", d, maxGoal)
@@ -126,7 +128,7 @@ func newSpline(m *robot.Model, axes []axis, tr robot.Trajectory, measured []floa
 		if err != nil {
 			return nil, fmt.Errorf("twin: trajectory point %d: %w", i, err)
 		}
-		if i > 0 && p.T <= tr.Points[i-1].T || p.T < 0 {
+		if i > 0 && p.T <= tr.Points[i-1].T {
 			return nil, fmt.Errorf("twin: trajectory point %d is at %v, not later than the point before", i, p.T)
 		}
 		s.knots = append(s.knots, k)
@@ -146,8 +148,8 @@ func newKnot(m *robot.Model, p robot.Point) (knot, error) {
 	if m.Mobile {
 		k.x = append(k.x, p.Base.X, p.Base.Y, p.Base.Yaw)
 		k.v = append(k.v, p.BaseV.X, p.BaseV.Y, p.BaseV.Yaw)
-	} else if p.Base.Norm() > 1e-6 || math.Abs(p.Base.Yaw) > 1e-6 {
-		return knot{}, fmt.Errorf("the base is fixed and cannot go to %v", p.Base)
+	} else if b, v := p.Base, p.BaseV; !(math.Hypot(b.X, b.Y)+math.Abs(b.Yaw)+math.Hypot(v.X, v.Y)+math.Abs(v.Yaw) <= 1e-6) {
+		return knot{}, fmt.Errorf("the base is fixed and cannot go to %v at speed %v", b, v)
 	}
 	k.x, k.v = append(k.x, p.Q...), append(k.v, p.QD...)
 	for i := range k.x {
@@ -170,8 +172,8 @@ func (s *spline) checkEnds(axes []axis, measured []float64) error {
 		if d := math.Abs(first.x[i] - measured[i]); d > tol {
 			return fmt.Errorf("twin: the trajectory starts %.4g %s from where %s is measured; at most %.4g is followed: plan again from the measured state", d, unit, axes[i].spec.name, tol)
 		}
-		if v := math.Abs(last.v[i]); v > endSpeed {
-			return fmt.Errorf("twin: the trajectory ends with %s moving at %.4g per second, not at rest", axes[i].spec.name, v)
+		if v := math.Max(math.Abs(first.v[i]), math.Abs(last.v[i])); v > endSpeed {
+			return fmt.Errorf("twin: the trajectory begins or ends with %s moving at %.4g per second, not at rest", axes[i].spec.name, v)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +157,11 @@ func (t *Twin) Clock() robot.Clock { return t.clk }
 func (t *Twin) Sources() []sensor.Source { return t.srcs }
 
 // State is the newest reading; it never blocks.
-func (t *Twin) State() robot.State { return *t.state.Load() }
+func (t *Twin) State() robot.State {
+	s := *t.state.Load()
+	s.Q, s.QD = slices.Clone(s.Q), slices.Clone(s.QD)
+	return s
+}
 
 // Reset puts the robot into its start posture in a world placed anew by seed. The clock goes on; a running
 // motion ends with ErrReset; a runstop and a fault are cleared.
@@ -269,6 +274,7 @@ func wait[T any](ctx context.Context, t *Twin, done <-chan T) (v T, err error) {
 	}
 }
 
-// Deadman is the longest time the twin's controller goes on with a goal that nobody ends: goals are bounded.
-// (A twin in this process also stops with the process.)
-func (t *Twin) Deadman() time.Duration { return maxGoal }
+// Deadman is the longest that the robot goes on moving after nobody commands it any more: the twin lives in
+// the daemon and stops with it, and a motion whose context has ended brakes within this time. A goal that
+// nobody ends ends by itself: none is longer than 45 s.
+func (t *Twin) Deadman() time.Duration { return time.Second }

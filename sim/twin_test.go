@@ -99,9 +99,11 @@ func TestFollowRefusesBeforeAnythingMoves(t *testing.T) {
 	s := tw.State()
 	good := func() robot.Trajectory { return reach(s, []float64{0.1}, zero, time.Second) }
 	for name, spoil := range map[string]func(*robot.Trajectory){
-		"no points":      func(tr *robot.Trajectory) { tr.Points = nil },
+		"two points":     func(tr *robot.Trajectory) { tr.Points = nil },
 		"positions":      func(tr *robot.Trajectory) { tr.Points[3].Q = tr.Points[3].Q[:6] },
 		"speeds":         func(tr *robot.Trajectory) { tr.Points[3].QD = nil },
+		"not at 0":       func(tr *robot.Trajectory) { tr.Points[0].T = 1 },
+		"begins":         func(tr *robot.Trajectory) { tr.Points[0].QD[1] = 0.05 },
 		"not later":      func(tr *robot.Trajectory) { tr.Points[5].T = tr.Points[4].T },
 		"finite":         func(tr *robot.Trajectory) { tr.Points[7].Q[2] = math.NaN() },
 		"finite number":  func(tr *robot.Trajectory) { tr.Points[7].QD[2] = math.Inf(1) },
