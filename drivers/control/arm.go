@@ -31,6 +31,9 @@ func (p *Planner) armKnots(base geom.SE2, start joints, goal geom.Pose) ([]knot,
 	n := steps(t.from, t.to)
 	first := t.trace(start, n, t.centre(centreGain, centreMost))
 	if first == nil {
+		if t.atLimit(start) {
+			t.smooth()
+		}
 		return onBase(t.knots, base), nil
 	}
 	held, near := t.explore(start, first.q)
@@ -45,6 +48,18 @@ func (p *Planner) armKnots(base geom.SE2, start joints, goal geom.Pose) ([]knot,
 		far = first
 	}
 	return nil, p.shut(t, base, far)
+}
+
+// atLimit says that a joint is held by a limit somewhere on the way, at which the others took over at once.
+func (t *tracer) atLimit(start joints) bool {
+	for _, k := range t.knots {
+		for i := range t.c.n {
+			if k.q[i] != start[i] && math.Min(k.q[i]-t.lo[i], t.hi[i]-k.q[i]) < 1e-6 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func onBase(knots []knot, base geom.SE2) []knot {

@@ -24,7 +24,7 @@ const (
 	beamDwell = 10  // layers in place, at the start, when the way alone is too short to change posture on
 	beamMin   = 24  // layers along the line
 	beamMax   = 40
-	smoothing = 25 // passes
+	smoothing = 5 // passes at each reach
 )
 
 // search fills t.knots with a way to the end of the line; false with the furthest point that was reached.
@@ -181,23 +181,30 @@ func (b *beam) unroll(end *node, n, dwell int) {
 	}
 }
 
-// smooth relaxes the null-space motion of the knots: each moves towards the middle of its neighbours as
-// far as its place on the line and the limits allow.
+// smooth relaxes the null-space motion of the knots: each moves towards the middle between two others as
+// far as its place on the line and the limits allow; first far ones, which straighten the whole way, then
+// near ones, which take out the kinks.
 func (t *tracer) smooth() {
-	for range smoothing {
-		for i := 1; i < len(t.knots)-1; i++ {
-			a, c := &t.knots[i-1], &t.knots[i+1]
-			q := t.knots[i].q
-			g := t.reach(&q, newFrame(t.from.Lerp(t.to, t.knots[i].s)), func(q, z *joints) {
-				for k := range t.c.n {
-					z[k] = (a.q[k]+c.q[k])/2 - q[k]
-				}
-				clipNorm(z, changeMost)
-			})
-			if g.pos < 1e-4 && g.rot < 5e-4 {
-				t.knots[i].q = q
+	for _, reach := range [...]int{16, 8, 4, 2, 1} {
+		for range smoothing {
+			for i := 1; i < len(t.knots)-1; i++ {
+				o := min(reach, i, len(t.knots)-1-i)
+				t.relax(&t.knots[i], &t.knots[i-o].q, &t.knots[i+o].q)
 			}
 		}
+	}
+}
+
+func (t *tracer) relax(k *knot, a, c *joints) {
+	q := k.q
+	g := t.reach(&q, newFrame(t.from.Lerp(t.to, k.s)), func(q, z *joints) {
+		for i := range t.c.n {
+			z[i] = (a[i]+c[i])/2 - q[i]
+		}
+		clipNorm(z, changeMost)
+	})
+	if g.pos < 1e-4 && g.rot < 5e-4 {
+		k.q = q
 	}
 }
 

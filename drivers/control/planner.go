@@ -97,11 +97,14 @@ func (p *Planner) margin() float64 {
 	return p.kin.desc.Margin
 }
 
+// ripple is what the spline through the knots may swing past them, radians.
+const ripple = 0.002
+
 // limits are the model's limits less the margin, widened to include where the robot is now: a joint inside
 // the margin may stay or come back, and go no deeper.
 func (p *Planner) limits(start *joints) (lo, hi joints) {
 	for i, j := range p.kin.model.Joints {
-		m := p.margin()
+		m := p.margin() + ripple
 		if j.Prismatic {
 			m = 0
 		}

@@ -33,6 +33,9 @@ type profile struct{ v, ramp, cruise float64 }
 
 func (p profile) duration() float64 { return 2*p.ramp + p.cruise }
 
+// peak is the largest acceleration.
+func (p profile) peak() float64 { return 1.5 * p.v / p.ramp }
+
 // newProfile covers length l at speed v with peak acceleration a. The speed in a ramp is a smooth step, so
 // its acceleration starts and ends at zero and peaks at 1.5 v/ramp.
 func newProfile(l, v, a float64) profile {
@@ -209,55 +212,89 @@ func (t *timing) eval(u float64, hint *int, x, dx, ddx *vecN) {
 	}
 }
 
-// worst is the largest speed and acceleration under p as a share of its cap, and the latter within ramps.
-func (t *timing) worst(p profile) (speed, accel, rampAccel float64) {
+// load of one instant: shares of the caps that are used.
+type load struct {
+	speed float64 // of the speed cap
+	accel float64 // of the acceleration cap
+	bend  float64 // part of accel that the bend of the way takes
+	room  float64 // u'' that would use up what is left of accel
+}
+
+// loadAt is the load at u when u' is du and u” is ddu.
+func (t *timing) loadAt(u, du, ddu float64, hint *int) load {
 	var x, dx, ddx, up, down, acc vecN
+	t.eval(u, hint, &x, &dx, &ddx)
+	t.caps(&x, &up, &down, &acc)
+	l := load{room: math.Inf(1)}
+	for d := range t.used() {
+		v, bend := dx[d]*du, math.Abs(ddx[d]*du*du)
+		if v > 0 {
+			v /= up[d]
+		} else {
+			v /= -down[d]
+		}
+		l.speed = math.Max(l.speed, v)
+		l.accel = math.Max(l.accel, math.Abs(ddx[d]*du*du+dx[d]*ddu)/acc[d])
+		l.bend = math.Max(l.bend, bend/acc[d])
+		if dx[d] != 0 {
+			l.room = math.Min(l.room, math.Max(0, acc[d]-bend)/math.Abs(dx[d]))
+		}
+	}
+	// The base's caps are for its speed, not for x and y apart.
+	l.speed = math.Max(l.speed, math.Hypot(dx[t.n], dx[t.n+1])*du/up[t.n])
+	l.accel = math.Max(l.accel, math.Hypot(ddx[t.n]*du*du+dx[t.n]*ddu, ddx[t.n+1]*du*du+dx[t.n+1]*ddu)/acc[t.n])
+	return l
+}
+
+// over calls f with the load at every few milliseconds of p, and the shape of its ramp there: u” for a
+// peak acceleration of 1.
+func (t *timing) over(p profile, f func(l load, shape float64)) {
 	hint := 0
 	total := p.duration()
-	n := int(math.Max(40, math.Ceil(total/0.02)))
+	n := int(math.Max(40, math.Min(2000, math.Ceil(total/0.008))))
 	for i := range n + 1 {
 		u, du, ddu := p.at(total * float64(i) / float64(n))
-		t.eval(u, &hint, &x, &dx, &ddx)
-		t.caps(&x, &up, &down, &acc)
-		for d := range t.used() {
-			v, a := dx[d]*du, math.Abs(ddx[d]*du*du+dx[d]*ddu)/acc[d]
-			if v > 0 {
-				v /= up[d]
-			} else {
-				v /= -down[d]
-			}
-			speed, accel = math.Max(speed, v), math.Max(accel, a)
-			if ddu != 0 {
-				rampAccel = math.Max(rampAccel, math.Abs(dx[d]*ddu)/acc[d])
-			}
-		}
-		bx, by := dx[t.n]*du, dx[t.n+1]*du // the base's caps are for its speed, not for x and y apart
-		speed = math.Max(speed, math.Hypot(bx, by)/up[t.n])
+		f(t.loadAt(u, du, ddu, &hint), math.Abs(ddu)/p.peak())
 	}
-	return speed, accel, rampAccel
+}
+
+// worst is the largest use of the speed and acceleration caps under p.
+func (t *timing) worst(p profile) (speed, accel float64) {
+	t.over(p, func(l load, _ float64) {
+		speed, accel = math.Max(speed, l.speed), math.Max(accel, l.accel)
+	})
+	return speed, accel
 }
 
 // shortest is the time in seconds that even a plan of no way at all takes.
 const shortest = 0.1
 
-// plan finds the profile and the stretch of time that keep every cap.
+// plan finds the profile and the stretch of time that keep every cap: the speed that the way allows in
+// cruise, then the acceleration that is left in the ramps.
 func (t *timing) plan() (p profile, stretch float64) {
-	v, a := 1.0, 2.0
-	for range 6 {
-		p = newProfile(t.length, v, a)
-		speed, accel, ramp := t.worst(p)
-		if speed <= 1 && accel <= 1 && accel > 0.9 && p.duration() > shortest {
-			return p, 1
-		}
-		if accel > 0.9 || speed < 0.98 {
-			a *= math.Max(0.3, math.Min(3, 0.95/math.Max(accel, ramp)))
-		}
-		if speed > 1 {
-			v *= 0.99 / speed
-		}
+	v := 1.0
+	hint := 0
+	for _, u := range t.u {
+		l := t.loadAt(u, 1, 0, &hint)
+		v = math.Min(v, math.Min(0.98/l.speed, math.Sqrt(0.9/math.Max(l.bend, 1e-9))))
 	}
-	speed, accel, _ := t.worst(p)
-	return p, math.Max(math.Max(speed, math.Sqrt(accel))*1.001, math.Max(1, shortest/p.duration()))
+	a := 2.0
+	for range 4 {
+		p = newProfile(t.length, v, a)
+		least := 5.0
+		t.over(p, func(l load, shape float64) {
+			if shape > 0.05 {
+				least = math.Min(least, l.room/shape)
+			}
+		})
+		if least >= a && least < 1.1*a {
+			break
+		}
+		a = math.Max(0.97*least, 0.1*a)
+	}
+	p = newProfile(t.length, v, a)
+	speed, accel := t.worst(p)
+	return p, math.Max(math.Max(1, 1.001*math.Max(speed, math.Sqrt(accel))), shortest/p.duration())
 }
 
 // trajectory times every stretch between two halts by itself and puts them together.
@@ -300,7 +337,9 @@ func (t *timing) append(tr *robot.Trajectory) {
 		q, qd := flat[:t.n:t.n], flat[t.n:2*t.n:2*t.n]
 		flat = flat[2*t.n:]
 		for d := range t.n {
-			q[d], qd[d] = x[d], k*dx[d]
+			j := &t.k.model.Joints[d] // a spline along a limit may ripple past it by some micrometres
+			q[d] = math.Max(math.Min(j.Min, t.x[0][d]), math.Min(math.Max(j.Max, t.x[0][d]), x[d]))
+			qd[d] = k * dx[d]
 		}
 		tr.Points = append(tr.Points, robot.Point{
 			T: begin + time.Duration(math.Round(at*1e9)), Q: q, QD: qd,
