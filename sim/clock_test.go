@@ -122,6 +122,27 @@ func TestRealPaceIsWallTime(t *testing.T) {
 	})
 }
 
+func TestDistantDeadlineAloneGoesAtTheWallsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tw := start(t, Options{Robot: "fr3", World: "tabletop"})
+		begin, phys := time.Now(), tw.Clock().Now()
+		far := tw.Clock().After(5 * time.Second)
+		time.Sleep(200 * time.Millisecond) // virtual: somebody computes
+		if d := tw.Clock().Now().Sub(phys); d < 150*time.Millisecond || d > 250*time.Millisecond {
+			t.Errorf("the clock went %v in 0.2 s", d)
+		}
+		<-tw.Clock().After(500 * time.Millisecond) // a near one goes as fast as it can
+		if wall := time.Since(begin); wall > 210*time.Millisecond {
+			t.Errorf("half a second took until %v", wall)
+		}
+		<-far
+		if wall := time.Since(begin); wall > time.Second {
+			t.Errorf("the far deadline took until %v of wall time", wall)
+		}
+		tw.Close()
+	})
+}
+
 func TestTimeoutOnTheTwinsClock(t *testing.T) {
 	tw := start(t, Options{Robot: "fr3", World: "tabletop"})
 	ctx, cancel := robot.WithTimeout(t.Context(), tw.Clock(), 700*time.Millisecond)

@@ -39,8 +39,8 @@ type jawSpec struct {
 	empty float64  // aperture below which a closed jaw holds nothing
 }
 
-// Franka's torque limits: libfranka, 87 Nm for joints 1-4 and 12 Nm for 5-7. Brake: at least half of
-// the acceleration limit of franka_description.
+// Franka's torque limits: libfranka, 87 Nm for joints 1-4 and 12 Nm for 5-7. Brake: half of the
+// acceleration limit of franka_description, all of it for joints 5-7.
 func franka(prefix string) machine {
 	m := machine{
 		name: prefix, urdf: prefix, quant: 2e-6,

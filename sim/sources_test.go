@@ -118,7 +118,7 @@ func TestDepthAgreesWithRays(t *testing.T) {
 		holes                [2]float64
 	}{
 		{"fr3", "tabletop", "third_person", [2]float64{0, 0.3}},
-		{"fr3", "tabletop", "wrist", [2]float64{0, 0.3}},
+		{"fr3", "tabletop", "wrist", [2]float64{0.005, 0.3}},
 		{"stretch4", "tabletop", "wrist", [2]float64{0.01, 0.9}},
 	} {
 		t.Run(c.robot+" "+c.camera, func(t *testing.T) {
