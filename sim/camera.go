@@ -13,7 +13,7 @@ import (
 
 // newSources makes the robot's sensors; where they sit is the same in every world of a twin.
 func (t *Twin) newSources() []sensor.Source {
-	var out []sensor.Source
+	out := make([]sensor.Source, 0, len(t.p.meta.Cameras)+len(t.p.meta.Lidars))
 	for _, c := range t.p.meta.Cameras {
 		out = append(out, newCamera(t, c))
 	}

@@ -45,12 +45,12 @@ func (t *Twin) run(ctx context.Context) {
 // napper waits on the wall clock, for a nudge, or for the end.
 type napper struct {
 	t     *Twin
-	ctx   context.Context
+	end   <-chan struct{}
 	timer *time.Timer
 }
 
 func (t *Twin) newNapper(ctx context.Context) *napper {
-	n := &napper{t: t, ctx: ctx, timer: time.NewTimer(0)}
+	n := &napper{t: t, end: ctx.Done(), timer: time.NewTimer(0)}
 	<-n.timer.C
 	return n
 }
@@ -64,7 +64,7 @@ func (n *napper) nap(d time.Duration) bool {
 		c = n.timer.C
 	}
 	select {
-	case <-n.ctx.Done():
+	case <-n.end:
 		return false
 	case <-n.t.stop:
 		return false
@@ -76,7 +76,7 @@ func (n *napper) nap(d time.Duration) bool {
 
 func (n *napper) over() bool {
 	select {
-	case <-n.ctx.Done():
+	case <-n.end:
 		return true
 	case <-n.t.stop:
 		return true

@@ -136,7 +136,7 @@ func newSpline(m *robot.Model, axes []axis, tr robot.Trajectory, measured []floa
 	if err := s.checkEnds(axes, measured); err != nil {
 		return nil, err
 	}
-	return s, s.checkLimits(m, axes)
+	return s, s.checkLimits(axes)
 }
 
 func newKnot(m *robot.Model, p robot.Point) (knot, error) {
@@ -180,7 +180,7 @@ func (s *spline) checkEnds(axes []axis, measured []float64) error {
 }
 
 // checkLimits looks at the knots and between them.
-func (s *spline) checkLimits(m *robot.Model, axes []axis) error {
+func (s *spline) checkLimits(axes []axis) error {
 	ref := make([]refPoint, len(axes))
 	for k := range s.knots {
 		for _, u := range [3]float64{0, 1. / 3, 2. / 3} {

@@ -50,6 +50,7 @@ func (t *Twin) Truth() Truth {
 			out.Objects[p.m.Name(mj.Body, info.Body)] = p.odom.Mul(poseOf(x[:3], x[3:]))
 		case mj.Slide, mj.Hinge:
 			out.Joints[info.Name] = q[info.Qpos]
+		default: // no ball joints here
 		}
 	}
 	for i := range p.axes {
