@@ -38,6 +38,10 @@ func (b *thing) hit(o, d r3.Vec) (float64, r3.Vec) {
 		t := -k - math.Sqrt(disc)
 		return t, r3.Unit(r3.Add(m, r3.Scale(t, d)))
 	}
+	m := r3.Sub(o, b.pose.P)
+	if k := r3.Dot(m, d); r3.Dot(m, m)-k*k > r3.Dot(b.half, b.half) {
+		return math.Inf(1), r3.Vec{} // the ray passes the ball around the box
+	}
 	inv := b.pose.Inv()
 	lo, ld := inv.Point(o), inv.Dir(d)
 	t0, t1, n := 0.0, math.Inf(1), r3.Vec{}
