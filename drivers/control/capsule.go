@@ -77,16 +77,28 @@ func coverCylinder(r, l, slack float64) []geom.Capsule {
 	}
 	n := pieces(2*r, l, slack)
 	w := 2 * r / float64(n)
-	rc := math.Hypot(l/2, w/2)
+	rc := 1.1 * math.Hypot(l/2, w/2) // a little thicker makes it a lot shorter
 	var cs []geom.Capsule
 	for i := range n {
 		y := -r + (float64(i)+0.5)*w
-		near := math.Max(0, math.Abs(y)-w/2) // the slat's edge nearer to the middle is the longer one
-		c := coverRod(0, math.Sqrt(r*r-near*near), rc, slack/4)
+		c := along(0, slatHalf(r, l, w, y, rc), rc)
 		c.A.Y, c.B.Y = y, y
 		cs = append(cs, c)
 	}
 	return cs
+}
+
+// slatHalf is the half length that a capsule of radius rc along x at y needs to cover the disc's rim
+// between y-w/2 and y+w/2.
+func slatHalf(r, l, w, y, rc float64) float64 {
+	half := 0.0
+	const samples = 64
+	for i := range samples + 1 {
+		d := w * (float64(i)/samples - 0.5)
+		rim := math.Sqrt(math.Max(0, r*r-(y+d)*(y+d)))
+		half = math.Max(half, rim-math.Sqrt(math.Max(0, rc*rc-l*l/4-d*d)))
+	}
+	return half + 1e-3 // between samples
 }
 
 // pieces is into how many slats a width is cut so that capsules around slats of that thickness stand out
