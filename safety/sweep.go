@@ -33,6 +33,7 @@ type sweeper struct {
 	g      *Guard
 	sc     *perception.Scene
 	noise  float64
+	axes   geom.Pose // odometry to the robot axes, which the reader thinks in
 	parts  []near
 	warned [robot.ClassHeld + 1]perception.Hit
 	link   [robot.ClassHeld + 1]string
@@ -44,7 +45,7 @@ func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float6
 	if sc == nil || sc.Blind() {
 		return nil, perception.Hit{}, found(RuleScene, "nothing seen", "a scene with depth", "wait for the cameras, then look again")
 	}
-	w := &sweeper{g: g, sc: sc, noise: noise, parts: make([]near, len(p.Sweep[0].Capsules)+1)}
+	w := &sweeper{g: g, sc: sc, noise: noise, axes: p.From.Base.Pose().Inv(), parts: make([]near, len(p.Sweep[0].Capsules)+1)}
 	for i := range p.Sweep {
 		s := &p.Sweep[i]
 		carried := sc.HasHeld
@@ -116,7 +117,7 @@ func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
 
 func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *finding {
 	margin, _ := w.g.lim.Clearance.of(c.Class)
-	return found(RuleClearance, fmt.Sprintf("%s (%s) comes to %s from what is seen at %s, after %.0f%% of the way", c.Class, c.Link, mm(h.Dist), at(h.Point), 100*way),
+	return found(RuleClearance, fmt.Sprintf("%s (%s) comes to %s from what is seen at %s, after %.0f%% of the way", c.Class, c.Link, mm(h.Dist), at(w.axes.Point(h.Point)), 100*way),
 		mm(margin), "keep this part of the robot away from there: approach from another side or in smaller steps",
 		slog.String("link", c.Link), slog.Float64("distance", h.Dist), slog.Float64("margin", margin), slog.Float64("way", way),
 		slog.Float64("x", h.Point.X), slog.Float64("y", h.Point.Y), slog.Float64("z", h.Point.Z))
@@ -125,7 +126,7 @@ func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *
 func (w *sweeper) warnings() (out []string) {
 	for c, h := range w.warned {
 		if h.Found {
-			out = append(out, fmt.Sprintf("%s (%s) may touch what is seen at %s", robot.LinkClass(c), w.link[c], at(h.Point)))
+			out = append(out, fmt.Sprintf("%s (%s) may touch what is seen at %s", robot.LinkClass(c), w.link[c], at(w.axes.Point(h.Point))))
 		}
 	}
 	return out
