@@ -74,34 +74,44 @@ func (m *mesh) asset(name string) string {
 			byVertex[v] = append(byVertex[v], i)
 		}
 	}
-	var vs, ns, fs strings.Builder
-	seen := map[string]int{}
+	var vs, ns, fs []byte
+	seen := map[[6]int32]int{}
 	for i, f := range m.f {
 		if r3.Norm(fn[i]) < 1e-12 {
 			continue
 		}
 		for _, v := range f {
-			var n r3.Vec
-			for _, k := range byVertex[v] {
-				if r3.Dot(r3.Unit(fn[k]), r3.Unit(fn[i])) > crease {
-					n = r3.Add(n, fn[k])
-				}
-			}
-			n = r3.Unit(n)
+			n := m.normal(v, i, byVertex[v], fn)
 			p := m.v[v]
-			key := fmt.Sprintf("%.5f %.5f %.5f|%.3f %.3f %.3f", p.X, p.Y, p.Z, n.X, n.Y, n.Z)
+			key := [6]int32{
+				int32(math.Round(p.X * 1e6)), int32(math.Round(p.Y * 1e6)), int32(math.Round(p.Z * 1e6)),
+				int32(math.Round(n.X * 1e3)), int32(math.Round(n.Y * 1e3)), int32(math.Round(n.Z * 1e3)),
+			}
 			id, ok := seen[key]
 			if !ok {
 				id = len(seen)
 				seen[key] = id
-				fmt.Fprintf(&vs, "%.5g %.5g %.5g ", p.X, p.Y, p.Z)
-				fmt.Fprintf(&ns, "%.3g %.3g %.3g ", n.X, n.Y, n.Z)
+				for k := range 3 {
+					vs = append(strconv.AppendFloat(vs, float64(key[k])/1e6, 'g', -1, 64), ' ')
+					ns = append(strconv.AppendFloat(ns, float64(key[3+k])/1e3, 'g', -1, 64), ' ')
+				}
 			}
-			fmt.Fprintf(&fs, "%d ", id)
+			fs = append(strconv.AppendInt(fs, int64(id), 10), ' ')
 		}
 	}
-	return fmt.Sprintf("<mesh name=%q vertex=%q normal=%q face=%q/>",
-		name, strings.TrimSpace(vs.String()), strings.TrimSpace(ns.String()), strings.TrimSpace(fs.String()))
+	return fmt.Sprintf("<mesh name=%q vertex=\"%s\" normal=\"%s\" face=\"%s\"/>", name, vs, ns, fs)
+}
+
+// normal is that of vertex v on face i: the mean over its faces that lie nearly as face i does.
+func (m *mesh) normal(v, i int, faces []int, fn []r3.Vec) r3.Vec {
+	var n r3.Vec
+	u := r3.Unit(fn[i])
+	for _, k := range faces {
+		if r3.Dot(fn[k], u) > crease*r3.Norm(fn[k]) {
+			n = r3.Add(n, fn[k])
+		}
+	}
+	return r3.Unit(n)
 }
 
 // lathe turns a profile of "radius z [fillet]" points, from the lower end to the upper, about z. A profile
@@ -173,7 +183,7 @@ func loft(name, sections string) (string, error) {
 
 // superellipse is a ring of half axes a and b with its points where it bends and where it is long.
 func superellipse(a, b, p float64) []r3.Vec {
-	const fine = 64 * around
+	const fine = 16 * around
 	at := func(i int) r3.Vec {
 		sn, cs := math.Sincos(2 * math.Pi * float64(i) / fine)
 		return r3.Vec{X: a * power(cs, 2/p), Y: b * power(sn, 2/p)}

@@ -351,14 +351,26 @@ func (s *stand) cameraMatches(c Camera) {
 	}
 }
 
+// placed is Build without the XML.
+func placed(t *testing.T, s Spec) *Model {
+	t.Helper()
+	r, err := newRobot(s.Robot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorld(s, r.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Odom, r.Objects = w.odom, w.objects
+	return r.Model
+}
+
 // The task of the room: the toy is out of the head's view at the start, on the table, within reach; so is
 // the box. The gripper's tips and the table's near part are in the head's view.
 func TestRoomTask(t *testing.T) {
 	for seed := range uint64(60) {
-		m, err := Build(Spec{Robot: "stretch4", World: "room", Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := placed(t, Spec{Robot: "stretch4", World: "room", Seed: seed})
 		head, _ := m.Camera("head")
 		toy, _ := m.Object("toy")
 		r, err := urdf.Load(m.URDF)
@@ -386,10 +398,7 @@ func TestRoomTask(t *testing.T) {
 // Objects of the tabletop keep apart and within the arm's workspace.
 func TestTabletopPlacement(t *testing.T) {
 	for seed := range uint64(200) {
-		m, err := Build(Spec{Robot: "fr3", World: "tabletop", Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := placed(t, Spec{Robot: "fr3", World: "tabletop", Seed: seed})
 		for i, a := range m.Objects {
 			if p := a.Start.P; p.X < 0.3 || p.X > 0.7 || math.Abs(p.Y) > 0.35 {
 				t.Errorf("seed %d: %s at %v", seed, a.Name, p)

@@ -26,11 +26,11 @@ func newRoom(rng *rand.Rand, m *Model) (*world, error) {
 	turn := p.between(-0.25, 0.25)
 	w.objects = []Object{
 		{Name: "toy", Words: "orange toy dog", Color: [3]float64{0.95, 0.45, 0.05},
-			Size: r3.Vec{X: 0.11, Y: 0.042, Z: 0.073}, Mass: 0.10, Start: flat(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6))},
+			Size: r3.Vec{X: 0.11, Y: 0.042, Z: 0.073}, Mass: 0.10, Start: rest(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6))},
 		{Name: "stool", Words: "wooden stool", Color: [3]float64{0.62, 0.45, 0.28},
-			Size: r3.Vec{X: 0.38, Y: 0.38, Z: stoolTop}, Mass: 9, Start: flat(stool.X, stool.Y, 0, turn)},
+			Size: r3.Vec{X: 0.38, Y: 0.38, Z: stoolTop}, Mass: 9, Start: rest(stool.X, stool.Y, 0, turn)},
 		{Name: "box", Words: "open blue box", Color: [3]float64{0.10, 0.30, 0.78},
-			Size: r3.Vec{X: 0.30, Y: 0.25, Z: 0.15}, Mass: 0.8, Start: flat(stool.X, stool.Y, stoolTop, turn+p.between(-0.15, 0.15))},
+			Size: r3.Vec{X: 0.30, Y: 0.25, Z: 0.15}, Mass: 0.8, Start: rest(stool.X, stool.Y, stoolTop, turn+p.between(-0.15, 0.15))},
 	}
 	w.slides = []Slide{{Body: "drawer", Joint: "drawer_slide", Words: "drawer of the cabinet", Max: 0.28, Handle: "drawer_handle"}}
 	start := r3.Vec{X: p.between(-0.35, 0.15), Y: p.between(-0.30, 0.30)}

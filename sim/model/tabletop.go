@@ -42,7 +42,7 @@ func newTabletop(rng *rand.Rand, m *Model) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Start = flat(x, y, z, p.between(-math.Pi/4, math.Pi/4))
+		o.Start = rest(x, y, z, p.between(-math.Pi/4, math.Pi/4))
 		w.objects = append(w.objects, o)
 	}
 	return w, nil

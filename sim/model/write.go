@@ -29,7 +29,7 @@ func write(r *robot, w *world) (string, error) {
 	x := &writer{robot: r, world: w}
 	t, err := template.New("model").Funcs(template.FuncMap{
 		"pose": pose, "vec": vec, "num": num, "robot": x.robotTree, "tripods": func() string { return x.cameras("") },
-		"lathe": lathe, "loft": loft, "pipe": pipe, "at": x.at, "ring": ring, "wheels": wheels, "books": books,
+		"lathe": lathe, "loft": loft, "pipe": pipe, "at": x.at, "ring": ring, "beads": beads, "wheels": wheels, "books": books,
 	}).ParseFS(fragments, "xml/model.xml", "xml/"+r.file, "xml/"+w.file)
 	if err != nil {
 		return "", err
@@ -200,7 +200,7 @@ func ring(n int, rows string) (string, error) {
 			q := quat.Mul(geom.RotZ(a), geom.RotY(-math.Atan2(z1-z0, r1-r0)))
 			rm := (r0 + r1) / 2
 			p := geom.Pose{P: r3.Vec{X: rm * math.Cos(a), Y: rm * math.Sin(a), Z: (z0 + z1) / 2}, R: q}
-			fmt.Fprintf(&b, "<geom class=\"solid\" type=\"box\" size=\"%s %s %s\" %s/>\n      ", num(long+s[4]/2), num(wide), num(s[4]), pose(p))
+			fmt.Fprintf(&b, "<geom class=\"rim\" type=\"box\" size=\"%s %s %s\" %s/>\n      ", num(long+s[4]/2), num(wide), num(s[4]), pose(p))
 		}
 	}
 	return strings.TrimSpace(b.String()), nil
@@ -247,4 +247,18 @@ func books() string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// beads is n small spheres in a circle about z: "radius z beadradius".
+func beads(n int, row string) (string, error) {
+	t, err := table(row, 3, 3)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i := range n {
+		s, c := math.Sincos(2 * math.Pi * (float64(i) + 0.5) / float64(n))
+		fmt.Fprintf(&b, "<geom class=\"bead\" size=\"%s\" pos=\"%s\"/>\n      ", num(t[0][2]), vec(r3.Vec{X: t[0][0] * c, Y: t[0][0] * s, Z: t[0][1]}))
+	}
+	return strings.TrimSpace(b.String()), nil
 }
