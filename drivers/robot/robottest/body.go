@@ -52,7 +52,8 @@ type Body struct {
 	f        Faults
 	rest     robot.Point // where it is when not moving
 	since    time.Time   // since when
-	run      *run
+	run      *run        // nil at rest
+	past     *run        // the run before, for readings that froze in it
 	jaw      jaw
 	mode     robot.Mode
 	fault    string
@@ -205,25 +206,29 @@ func (b *Body) settle(now time.Time) {
 			p.QD[i] = 0
 		}
 		p.BaseV = geom.SE2{}
-		b.rest, b.since, b.run = p, now, nil
+		b.rest, b.since, b.run, b.past = p, now, nil, r
 		close(r.over)
 	}
 }
 
 // at is the true configuration at t.
 func (b *Body) at(t time.Time) robot.Point {
-	if b.run == nil || t.Before(b.run.start) {
+	r := b.run
+	if r == nil && b.past != nil && t.Before(b.since) {
+		r = b.past
+	}
+	if r == nil || t.Before(r.start) {
 		p := b.rest
 		p.Q, p.QD = append([]float64(nil), p.Q...), append([]float64(nil), p.QD...)
 		return p
 	}
-	pt, rate, _ := b.run.pathTime(t)
-	p := b.run.traj.At(pt)
+	pt, rate, _ := r.pathTime(t)
+	p := r.traj.At(pt)
 	for i := range p.QD {
 		p.QD[i] *= rate
 	}
 	p.BaseV = geom.SE2{X: p.BaseV.X * rate, Y: p.BaseV.Y * rate, Yaw: p.BaseV.Yaw * rate}
-	if f := b.run.faults; f.BlockAfter > 0 && pt >= f.BlockAfter {
+	if f := r.faults; f.BlockAfter > 0 && pt >= f.BlockAfter {
 		p.Q[0] += 1e-7 * float64(t.Sub(b.born)/Period%2)
 	}
 	return p
