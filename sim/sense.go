@@ -87,7 +87,7 @@ func (t *Twin) mode(st *robot.State) (robot.Mode, string) {
 		return robot.ModeMoving, ""
 	}
 	for _, v := range st.QD {
-		if math.Abs(v) > 0.01 {
+		if math.Abs(v) > 0.02 {
 			return robot.ModeMoving, ""
 		}
 	}
