@@ -29,7 +29,20 @@ type status struct {
 		Real   gripperJSON `json:"real"`
 		Target gripperJSON `json:"target"`
 	} `json:"proprio"`
+	Result *struct {
+		Ordered  json.RawMessage `json:"ordered"`
+		Realized json.RawMessage `json:"realized"`
+	} `json:"ordered_vs_realized"`
 	Message string `json:"message"`
+}
+
+// ordered is the pose that a pose waypoint asked for, on the robot axes after the motion.
+func (s status) ordered() (gripperJSON, error) {
+	var g gripperJSON
+	if s.Result == nil {
+		return g, errors.New("no ordered_vs_realized")
+	}
+	return g, json.Unmarshal(s.Result.Ordered, &g)
 }
 
 // readJSON decodes the last text block that is a JSON object.
@@ -65,8 +78,8 @@ type viewUV struct {
 
 var (
 	whole = [4]float64{0, 0, 1, 1}
-	toy   = hue{"toy", 16, 36, 0.72, 0.35} // orange, far more saturated than wood
-	box   = hue{"box", 195, 245, 0.45, 0.2}
+	toy   = hue{"toy", 16, 36, 0.72, 0.35}  // orange, far more saturated than wood
+	box   = hue{"box", 205, 240, 0.75, 0.2} // the books on the shelf are duller
 )
 
 // Where the arm can grasp comfortably: ahead of the base centre, on the line of the arm.
@@ -181,19 +194,39 @@ func clamp(x, lim float64) float64 { return math.Max(-lim, math.Min(lim, x)) }
 
 func round3(x float64) float64 { return math.Round(1e3*x) / 1e3 }
 
-// reach stages and runs a robot-centric move of the gripper to p, in steps within the caps.
-func (m *mobile) reach(p vec) {
+// reach stages and runs a robot-centric move of the gripper to p, in steps within the caps. The base may
+// move along: reach returns how far that shifted the robot axes, which is to be added to points known before.
+func (m *mobile) reach(p vec) vec {
 	m.t.Helper()
+	var shift vec
 	_, s := m.see()
-	d := p.sub(s.Proprio.Target.Position.vec())
-	for n := 0; n < 3 && math.Hypot(math.Hypot(d[0], d[1]), d[2]) > 0.004; n++ {
-		step := dxyz{round3(clamp(d[0], 0.5)), round3(clamp(d[1], 0.5)), round3(clamp(d[2], 0.5))}
-		m.do("ee_robot_centric_translate", step)
-		m.execute("observe")
-		_, s = m.see()
-		d = p.sub(s.Proprio.Real.Position.vec())
+	for n := 0; n < 4; n++ {
+		d := p.sub(s.Proprio.Real.Position.vec())
+		if math.Hypot(math.Hypot(d[0], d[1]), d[2]) < 0.004 {
+			break
+		}
+		staged, err := readJSON(m.do("ee_robot_centric_translate", dxyz{round3(clamp(d[0], 0.4)), round3(clamp(d[1], 0.4)), round3(clamp(d[2], 0.4))}))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		r := m.execute("observe")
+		if s, err = readJSON(r); err != nil {
+			m.t.Fatal(err)
+		}
+		o, err := s.ordered()
+		if err != nil {
+			m.t.Fatalf("%v in %s", err, r.text())
+		}
+		moved := o.Position.vec().sub(staged.Proprio.Target.Position.vec())
+		for k := range p {
+			p[k] += moved[k]
+			shift[k] += moved[k]
+		}
 	}
+	return shift
 }
+
+func (a vec) add(b vec) vec { return vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
 
 func (m *mobile) jaws(state string) status {
 	m.t.Helper()
@@ -227,7 +260,7 @@ func (m *mobile) grasp(at vec) {
 	m.execute("observe")
 	s, c := math.Sincos(pitched * math.Pi / 180)
 	back := func(p vec, d float64) vec { return vec{p[0] - d*c, p[1], p[2] + d*s} }
-	m.reach(back(at, 0.16))
+	at = at.add(m.reach(back(at, 0.16)))
 	for n := 0; n < 3; n++ { // the wrist camera is nearer and its depth denser: trust it over the head's
 		img, err := decode(m.do("observe", none{}).picture("wrist"))
 		if err != nil {
@@ -243,8 +276,7 @@ func (m *mobile) grasp(at vec) {
 		}
 		m.t.Logf("wrist sees the toy at %v", p)
 		moved := p.sub(at)
-		at = p
-		m.reach(back(at, 0.12))
+		at = p.add(m.reach(back(p, 0.12)))
 		if math.Abs(moved[1]) < 0.006 {
 			break
 		}
