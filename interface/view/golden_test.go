@@ -14,6 +14,7 @@ import (
 	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/interface/stage"
+	"viad/safety"
 )
 
 var update = flag.Bool("update", false, "write the golden pictures anew; look at each before committing it")
@@ -42,6 +43,11 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 	})
 	side := *staged(sn, tilted, false, clear3)
 	side.Orbit.Azimuth, side.Orbit.Elevation, side.Orbit.Distance = geom.Rad(140), geom.Rad(12), .7
+	refused := staged(sn, topDown(r3.Vec{X: .6, Y: .1, Z: -.02}), true, stage.Check{
+		Reachable: true, Reach: "Reachable; joint2 comes nearest to its limit, 38.3 deg away.",
+		Way:     "The way is refused: workspace box: got gripper at z -0.020 m, limit z 0.000 to 0.950 m in the base frame.",
+		Refused: &safety.Refused{Rule: "workspace box"},
+	})
 	clear2 := stage.Check{Reachable: true, Clear: true, Reach: "Reachable; arm_joint comes nearest to its limit, 0.060 m away.", Way: "The way is clear: nothing seen near it."}
 	pose2 := staged(rm, level(r3.Vec{X: 1.02, Y: 0, Z: .75}, .2), true, clear2)
 	pose2.Mode = stage.ModePose
@@ -59,6 +65,7 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		"ui_gizmo":        p.UI(staged(sn, tilted, true, clear3), Overlay{Gizmo: true}),
 		"ui_gizmo_level":  p.UI(staged(sn, topDown(r3.Vec{X: .5, Y: .05, Z: .2}), true, clear3), Overlay{Gizmo: true}),
 		"ui_blocked":      p.UI(blocked, Overlay{}),
+		"ui_refused":      p.UI(refused, Overlay{}),
 		"ui_unreachable":  p.UI(un, Overlay{}),
 		"ui_salient":      p.UI(over, Overlay{Salient: &r3.Vec{X: .5, Y: .16, Z: .045}}),
 		"ui_drag":         p.UI(over, Overlay{Drag: &Drag{.75, .5, .66, .62}}),

@@ -207,11 +207,19 @@ func (v view3D) verdict(sn *stage.Snapshot) {
 			note(v.c, v.p.faces.text, int(s.X)+14, int(s.Y)+16, "nearest reachable", warn)
 		}
 	}
-	if unreachable(sn) && !v.box.Empty() {
-		words := "target not reachable"
-		x := (v.box.Min.X+v.box.Max.X)/2 - v.p.faces.bold.width(words)/2 - 7
-		note(v.c, v.p.faces.bold, x, v.box.Min.Y-16, words, warn)
+	switch {
+	case v.box.Empty():
+	case unreachable(sn):
+		v.overTarget("target not reachable", warn)
+	case blocked(sn) && !sn.Check.HasHit && sn.Check.Refused != nil:
+		v.overTarget("refused: "+sn.Check.Refused.Rule, bad)
 	}
+}
+
+// overTarget puts words above what is seen of the target.
+func (v view3D) overTarget(words string, col rgb) {
+	x := (v.box.Min.X+v.box.Max.X)/2 - v.p.faces.bold.width(words)/2 - 7
+	note(v.c, v.p.faces.bold, x, v.box.Min.Y-16, words, col)
 }
 
 // warnSign is a triangle with an exclamation mark.
