@@ -116,16 +116,17 @@ func (p *page) ask(q, to any) error {
 	return p.read(to)
 }
 
-// shoot moves the gripper to each point and takes a picture there.
-func (p *page) shoot(at []r3.Vec) (s shots, err error) {
+// shoot moves the gripper ("move") or the viewport's camera ("look") to each point and takes a picture there.
+func (p *page) shoot(what string, at []r3.Vec) (s shots, err error) {
 	q := struct {
+		Do     string       `json:"do"`
 		Points [][3]float64 `json:"points"`
-	}{}
+	}{Do: what}
 	for _, v := range at {
 		q.Points = append(q.Points, xyz(v))
 	}
 	if err = p.ask(q, &s); err == nil && s.Distinct < len(at)-1 {
-		err = fmt.Errorf("the browser showed only %d pictures for %d places of the gripper: it is not drawing what is asked", s.Distinct, len(at))
+		err = fmt.Errorf("the browser showed only %d pictures for %d places: it is not drawing what is asked", s.Distinct, len(at))
 	}
 	return s, err
 }

@@ -13,6 +13,8 @@ import (
 
 	"gonum.org/v1/gonum/spatial/r3"
 
+	"viad/drivers/geom"
+	"viad/interface/stage"
 	"viad/interface/view"
 	"viad/launch"
 )
@@ -24,6 +26,7 @@ type editCase struct {
 	set   func(*launch.Config)
 	voxel float64
 	goals bool // this is the case that the goals are set for
+	orbit bool // the viewport moves, not the target
 }
 
 // editResult is the times of one case in milliseconds.
@@ -40,32 +43,35 @@ func still(c *launch.Config) { c.Robot.Pace, c.Perception.Rate = "fast", 0 }
 
 func editCases() []editCase {
 	return []editCase{
-		{name: "the twin's own cloud", voxel: 0.004, set: still},
-		{
-			name: "600,000 points", voxel: denseVoxel, goals: true, sees: dense(2),
-			set: func(c *launch.Config) {
-				still(c)
-				c.Perception.Voxel = denseVoxel
-			},
-		},
-		{name: "the twin's own cloud, the daemon as shipped: real time, 5 scenes a second", voxel: 0.004},
+		{name: "edit, the twin's own cloud", voxel: 0.004, set: still},
+		{name: "edit, dense cloud", voxel: denseVoxel, goals: true, sees: dense(3), set: fine600},
+		{name: "viewport turned, dense cloud", voxel: denseVoxel, orbit: true, sees: dense(3), set: fine600},
+		{name: "edit, the daemon as shipped", voxel: 0.004},
 	}
 }
 
-// denseVoxel gives about 600,000 points with cameras of twice the pixels along both sides.
-const denseVoxel = 0.0018
+// denseVoxel gives about 600,000 points with cameras of three times the pixels along both sides.
+const denseVoxel = 0.00178
 
-// path is where the target gripper goes: places that differ from each other, within a few centimetres.
-type path struct {
-	from r3.Vec
-	n    int
+func fine600(c *launch.Config) {
+	still(c)
+	c.Perception.Voxel = denseVoxel
 }
 
-func (p *path) next() r3.Vec {
-	p.n++
-	a := float64(p.n)
-	at := r3.Add(p.from, r3.Vec{X: .03 * math.Sin(1.1*a), Y: .03 * math.Sin(1.7*a+1), Z: .02 * math.Sin(2.3*a+2)})
+// centre is about where the target goes: over the table, between the cubes, all of it in view.
+var centre = r3.Vec{X: .45, Z: .2}
+
+// target is the n-th place of the target gripper: all differ, within a few centimetres of centre.
+func target(n int) r3.Vec {
+	a := float64(n)
+	at := r3.Add(centre, r3.Vec{X: .03 * math.Sin(1.1*a), Y: .03 * math.Sin(1.7*a+1), Z: .02 * math.Sin(2.3*a+2)})
 	return r3.Vec{X: tenth(at.X), Y: tenth(at.Y), Z: tenth(at.Z)}
+}
+
+// turn is how far the n-th viewport is turned from the first, in degrees.
+func turn(n int) (azimuth, elevation float64) {
+	a := float64(n)
+	return math.Round(100*20*math.Sin(1.1*a)) / 100, math.Round(100*10*math.Sin(1.7*a)) / 100
 }
 
 // tenth rounds to tenths of a millimetre.
@@ -79,62 +85,105 @@ func measureEdit(ctx context.Context, e editCase, o options) (res editResult, er
 		return res, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	if _, err := d.call(ctx, "screenshot", none{}); err != nil {
-		return res, err
-	}
-	sn, solids, err := d.sys.Look()
+	b, err := newPair(ctx, d, &res)
 	if err != nil {
 		return res, err
 	}
-	res.points = sn.Scene.Cloud.Len()
-	p, err := openPage(ctx, sn, solids, e.voxel)
-	if err != nil {
+	defer func() { err = errors.Join(err, b.p.close()) }()
+	if err := b.block(ctx, 5, 2); err != nil { // caches, compilers
 		return res, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	res.browser = p.about
-	both := pair{d: d, p: p, at: sn.Target.Pose.P, way: path{from: sn.Target.Pose.P}, res: &res}
-	if err := both.block(ctx, 5, 2); err != nil { // caches, compilers
-		return res, err
-	}
-	res.ours, res.theirs, both.ourBytes, both.otherBytes = nil, nil, 0, 0
+	res.ours, res.theirs, b.ourBytes, b.otherBytes = nil, nil, 0, 0
 	for range o.blocks {
-		if err := both.block(ctx, o.edits/o.blocks, o.shots/o.blocks); err != nil {
+		if err := b.block(ctx, o.edits/o.blocks, o.shots/o.blocks); err != nil {
 			return res, err
 		}
 	}
-	res.oursKB = float64(both.ourBytes) / float64(len(res.ours)) / 1000
-	res.othKB = float64(both.otherBytes) / float64(len(res.theirs)) / 1000
+	res.oursKB = float64(b.ourBytes) / float64(len(res.ours)) / 1000
+	res.othKB = float64(b.otherBytes) / float64(len(res.theirs)) / 1000
 	if o.keep != "" {
-		err = both.keep(ctx, o.keep)
+		err = b.keep(ctx, o.keep)
 	}
 	return res, err
 }
 
 // pair is the daemon and the page with the same scene.
 type pair struct {
-	d   *daemon
-	p   *page
-	at  r3.Vec // where the daemon's target is
-	way path
-	res *editResult
+	d    *daemon
+	p    *page
+	res  *editResult
+	n    int
+	at   r3.Vec      // where the daemon's target is
+	view stage.Orbit // where its viewport was at the start
 
+	azimuth, elevation   float64 // how far its viewport is turned from there, degrees
 	ourBytes, otherBytes int
 	last                 []byte
+}
+
+// newPair brings the target over the table and opens the page on what the daemon then sees.
+func newPair(ctx context.Context, d *daemon, res *editResult) (*pair, error) {
+	if _, err := d.call(ctx, "screenshot", none{}); err != nil {
+		return nil, err
+	}
+	sn, _, err := d.sys.Look()
+	if err != nil {
+		return nil, err
+	}
+	b := &pair{d: d, res: res, at: sn.Target.Pose.P, view: sn.Orbit}
+	for b.at != target(0) {
+		if err := b.edit(ctx, target(0)); err != nil {
+			return nil, err
+		}
+	}
+	sn, solids, err := d.sys.Look()
+	if err != nil {
+		return nil, err
+	}
+	res.points = sn.Scene.Cloud.Len()
+	b.p, err = openPage(ctx, sn, solids, res.voxel)
+	if err == nil {
+		res.browser = b.p.about
+	}
+	return b, err
 }
 
 // block is some edits, then some pictures by the browser.
 func (b *pair) block(ctx context.Context, edits, shots int) error {
 	for range edits {
-		if err := b.edit(ctx, b.way.next()); err != nil {
+		b.n++
+		if err := b.change(ctx); err != nil {
 			return err
 		}
 	}
-	var at []r3.Vec
-	for range shots {
-		at = append(at, b.way.next())
+	return b.shoot(shots)
+}
+
+// change does the n-th change through the daemon.
+func (b *pair) change(ctx context.Context) error {
+	if b.res.orbit {
+		return b.orbit(ctx)
 	}
-	s, err := b.p.shoot(at)
+	return b.edit(ctx, target(b.n))
+}
+
+// shoot does the next shots changes in the page.
+func (b *pair) shoot(shots int) error {
+	what, at := "move", []r3.Vec(nil)
+	for range shots {
+		b.n++
+		if !b.res.orbit {
+			at = append(at, target(b.n))
+			continue
+		}
+		what = "look"
+		az, el := turn(b.n)
+		v := b.view
+		v.Azimuth, v.Elevation = v.Azimuth+geom.Rad(az), v.Elevation+geom.Rad(el)
+		eye, _, _, _ := v.Basis()
+		at = append(at, eye)
+	}
+	s, err := b.p.shoot(what, at)
 	if err != nil {
 		return err
 	}
@@ -145,33 +194,61 @@ func (b *pair) block(ctx context.Context, edits, shots int) error {
 	return nil
 }
 
-// edit moves the target and takes the time from the request to the JPEG's bytes.
+// edit moves the target towards a place, as far as one call may.
 func (b *pair) edit(ctx context.Context, to r3.Vec) error {
+	step := func(x float64) float64 { return tenth(math.Max(-.1, math.Min(.1, x))) }
 	by := r3.Sub(to, b.at)
-	args := shift{tenth(by.X), tenth(by.Y), tenth(by.Z)}
+	args := shift{step(by.X), step(by.Y), step(by.Z)}
+	if err := b.timed(ctx, "gripper_translate", args); err != nil {
+		return err
+	}
+	b.at = r3.Add(b.at, r3.Vec{X: args.X, Y: args.Y, Z: args.Z})
+	if r3.Norm(r3.Sub(to, b.at)) < 1e-4 {
+		b.at = to
+	}
+	return nil
+}
+
+// orbit turns the viewport.
+func (b *pair) orbit(ctx context.Context) error {
+	az, el := turn(b.n)
+	err := b.timed(ctx, "camera_orbit_via_key", struct {
+		A float64 `json:"d_azimuth"`
+		E float64 `json:"d_elevation"`
+	}{az - b.azimuth, el - b.elevation})
+	b.azimuth, b.elevation = az, el
+	return err
+}
+
+// timed takes the time of a call from the request to the JPEG's bytes.
+func (b *pair) timed(ctx context.Context, tool string, args any) error {
 	t := time.Now()
-	r, err := b.d.call(ctx, "gripper_translate", args)
+	r, err := b.d.call(ctx, tool, args)
 	took := time.Since(t)
 	if err != nil {
 		return err
 	}
 	if bytes.Equal(r.jpeg, b.last) || len(r.jpeg) == 0 {
-		return errors.New("an edit came back without a picture of its own")
+		return errors.New("a call came back without a picture of its own")
 	}
-	b.at, b.last = r3.Add(b.at, r3.Vec{X: args.X, Y: args.Y, Z: args.Z}), r.jpeg
+	b.last = r.jpeg
 	b.ourBytes += len(r.jpeg)
 	b.res.ours.addTime(took)
 	return nil
 }
 
-// keep writes what both show with the gripper in the same place.
+// keep writes what both show after the same change.
 func (b *pair) keep(ctx context.Context, folder string) error {
 	name := filepath.Join(folder, fmt.Sprintf("%d-points", b.res.points))
-	to := b.way.next()
-	if err := b.edit(ctx, to); err != nil {
+	if b.res.orbit {
+		name += "-orbit"
+	}
+	b.n++
+	if err := b.change(ctx); err != nil {
 		return err
 	}
-	if _, err := b.p.shoot([]r3.Vec{to}); err != nil {
+	b.n--
+	if err := b.shoot(1); err != nil {
 		return err
 	}
 	return errors.Join(os.WriteFile(name+"-viad.jpg", b.last, 0o600), b.p.keep(name+"-browser.png"))
@@ -193,7 +270,7 @@ func editTable(rs []editResult) table {
 	for _, r := range rs {
 		for _, p := range []struct{ p, goal float64 }{{50, 20}, {99, 15}} {
 			one := row{
-				what: fmt.Sprintf("%s (%s), p%.0f", r.name, thousands(r.points), p.p),
+				what: fmt.Sprintf("%s (%s points), p%.0f", r.name, thousands(r.points), p.p),
 				ours: msText(r.ours.percentile(p.p)), theirs: msText(r.theirs.percentile(p.p)),
 				ratio: r.theirs.percentile(p.p) / r.ours.percentile(p.p),
 			}

@@ -22,6 +22,7 @@ type options struct {
 	physics              time.Duration // per round, physics time
 	moves                int
 	keep, out, only, cpu string
+	robots               string
 }
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&o.keep, "keep", "", "folder that gets the pictures of both ways")
 	flag.StringVar(&o.out, "out", "docs/bench.md", "file that keeps the tables; empty: none, and a partial run keeps none")
 	flag.StringVar(&o.only, "only", "edit,steps,execute", "which parts")
+	flag.StringVar(&o.robots, "robots", "fr3,stretch4", "whose physics")
 	flag.StringVar(&o.cpu, "cpuprofile", "", "file for a CPU profile of this process, the daemon in it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -98,7 +100,7 @@ func edit(ctx context.Context, o options, rep *report) error {
 		rs = append(rs, r)
 	}
 	t := editTable(rs)
-	t.notes = append(t.notes, editNotes(rs, o)...)
+	t.notes = append(t.notes, editNotes(rs)...)
 	rep.tables = append(rep.tables, t)
 	return nil
 }
@@ -106,6 +108,9 @@ func edit(ctx context.Context, o options, rep *report) error {
 func steps(ctx context.Context, o options, rep *report) error {
 	var rs []stepsResult
 	for _, c := range [][2]string{{"fr3", "tabletop"}, {"stretch4", "room"}} {
+		if !strings.Contains(o.robots, c[0]) {
+			continue
+		}
 		r, err := measureSteps(ctx, c[0], c[1], o)
 		if err != nil {
 			return err

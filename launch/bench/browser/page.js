@@ -67,6 +67,12 @@ globalThis.move = (p) => {
   document.getElementById("status").textContent = `target ${p.map((x) => x.toFixed(4)).join("  ")} m`;
   renderer.render(world, camera);
 };
+// look puts the viewport's camera at p and draws.
+globalThis.look = (p) => {
+  camera.position.fromArray(p);
+  camera.lookAt(...scene.target);
+  renderer.render(world, camera);
+};
 const gl = renderer.getContext();
 const info = gl.getExtension("WEBGL_debug_renderer_info");
 globalThis.about = () => gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER);

@@ -1,6 +1,6 @@
 // The browser side of the benchmark: opens page.html with the scene of a folder and answers one JSON line per
-// line on stdin. {"points": [[x,y,z], ...]} moves the gripper to each and takes a picture of each:
-// {"ms": [...], "bytes": [...], "distinct": n}. {"keep": path} writes a PNG of the page as it is: {}.
+// line on stdin. {"do": "move", "points": [[x,y,z], ...]} moves the gripper to each, or with "look" the viewport's
+// camera, and takes a picture of each: {"ms": [...], "bytes": [...], "distinct": n}. {"keep": path} writes a PNG of the page as it is: {}.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
@@ -49,7 +49,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const ms = [], bytes = [], seen = new Set();
   for (const p of ask.points) {
     const t = performance.now();
-    await page.evaluate((p) => globalThis.move(p), p);
+    await page.evaluate(([what, p]) => globalThis[what](p), [ask.do, p]);
     const jpeg = await page.screenshot({ type: "jpeg", quality: Number(quality) });
     ms.push(performance.now() - t);
     bytes.push(jpeg.length);
