@@ -69,6 +69,7 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 	if ctx.Err() != nil {
 		return nil, refuse(RuleClientGone, "the request ended before the motion began", "", "Nothing moved; call again.")
 	}
+	s.awaitRest(ctx)
 	l := s.live()
 	if r := s.mayRun(l); r != nil {
 		return nil, r
@@ -111,6 +112,30 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 	}
 	s.activity = moving
 	return m, nil
+}
+
+// restWait bounds how long an execute waits for a robot that still sways from its last motion.
+const restWait = time.Second
+
+// awaitRest waits while the guard refuses only because something still moves: a hand that has just closed
+// sways for a moment, and nobody should have to call again for that.
+func (s *Stage) awaitRest(ctx context.Context) {
+	moving := func() bool {
+		r := s.o.Checker.Ready()
+		return r != nil && r.Rule == safety.RuleBusy
+	}
+	if !moving() {
+		return
+	}
+	tick := s.o.Clock.Ticker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := s.o.Clock.Now().Add(restWait); moving() && s.o.Clock.Now().Before(end); {
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // late refuses to begin what would have to be stopped at once.
