@@ -2,7 +2,7 @@
 //
 // MuJoCo's own answer to an error is to write a log file, wait for Enter on stdin and exit; its answer
 // to a NaN is to reset the simulation silently. Here both become Go errors and neither happens: the
-// state is what it was before the call that failed.
+// state is what it was before the call that failed. Two faults of its collider of boxes are mended (box.c).
 //
 // Models and data are C memory. They are freed by Close and by nothing else, and slices that an
 // accessor returned must not be used afterwards. A Model may be shared by many Data on many

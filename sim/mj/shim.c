@@ -89,12 +89,14 @@ static int resolve(char* err, int errsz) {
   }
   void (**uerr)(const char*) = (void (**)(const char*))dlsym(handle, "mju_user_error");
   void (**uwarn)(const char*) = (void (**)(const char*))dlsym(handle, "mju_user_warning");
-  if (!uerr || !uwarn) {
-    snprintf(err, errsz, "libmujoco lacks its error hooks");
+  mjfCollision(*table)[mjNGEOMTYPES] = (mjfCollision(*)[mjNGEOMTYPES])dlsym(handle, "mjCOLLISIONFUNC");
+  if (!uerr || !uwarn || !table) {
+    snprintf(err, errsz, "libmujoco lacks its hooks");
     return 1;
   }
   *uerr = on_error; // without these MuJoCo writes MUJOCO_LOG.TXT, waits for Enter and exits
   *uwarn = on_warning;
+  vmj_fix_boxes(table);
   vmj_resolve_render(lookup);
   return 0;
 }

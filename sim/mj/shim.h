@@ -61,4 +61,5 @@ int  vmj_render_frame(vmj_render* r, const vmj_gl* g, vmj_data* v, int cam, int 
 void vmj_resolve_render(void* (*sym)(const char*));
 typedef void (*vmj_body)(void*);
 int  vmj_guard(vmj_body f, void* arg, char* err, int errsz);
+void vmj_fix_boxes(mjfCollision table[mjNGEOMTYPES][mjNGEOMTYPES]); // once, of the library's own table
 #endif
