@@ -164,7 +164,7 @@ func (p *Planner) shut(t *tracer, base geom.SE2, b *blocked) error {
 	if joint >= 0 {
 		why = p.beyond(u, t, joint, by, &at)
 	}
-	u.Why = fmt.Sprintf("the straight line to the goal is shut after %.0f %% of the way: %s; the goal itself can be held in another arm posture, so go there by way of another pose", b.s*100, why)
+	u.Why = fmt.Sprintf("the straight line to the goal is shut after %.0f %% of the way: %s; the goal itself can be held only in an arm posture that this line does not lead to; try a pose further along the line's open part, or another angle of the hand", b.s*100, why)
 	return u
 }
 

@@ -21,7 +21,8 @@ type Kinematics struct {
 	index map[string]int
 	tool  int
 	mount float64
-	chain chain // root to tool
+	chain chain    // root to tool
+	pairs [][2]int // capsules that must not touch
 }
 
 var _ robot.Kinematics = (*Kinematics)(nil)
@@ -65,6 +66,7 @@ func FromURDF(d Description, r *urdf.Robot) (*Kinematics, error) {
 	if err := k.buildChain(); err != nil {
 		return nil, err
 	}
+	k.buildPairs()
 	if d.Mobile {
 		if err := k.chain.checkWhole(); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +176,22 @@ func TestStretchUnreachable(t *testing.T) {
 	u = unreachable(t, p, s, w)
 	if u.Joint != "wrist_roll_joint" || math.Abs(u.By-(1.3-1.113)) > 1e-6 || u.Unit != "rad" || u.Gap > 1e-9 {
 		t.Errorf("roll: %+v", u)
+	}
+}
+
+// A gripper that is lowered onto the robot's own base is no plan.
+func TestRunsIntoItself(t *testing.T) {
+	k := kinOf(t, Stretch4())
+	p := plannerOf(t, k)
+	s := at(k, geom.SE2{}, []float64{0.3, 0, 2.6, 0, 0})
+	w := pose(k.Tool(s.Base, s.Q), r3.Vec{Z: -0.29})
+	if u := unreachable(t, p, s, w); !strings.Contains(u.Why, "into itself") || !strings.Contains(u.Why, "base_link") {
+		t.Errorf("lowering a folded gripper onto the base: %v", u)
+	}
+	// Stow is how the robot is parked: from there the arm must be able to come out.
+	s = at(k, geom.SE2{}, []float64{0.15, 0, 3.14, 0, 0})
+	if _, err := p.Plan(s, pose(k.Tool(s.Base, s.Q), r3.Vec{Z: 0.4})); err != nil {
+		t.Errorf("up from stow: %v", err)
 	}
 }
 

@@ -27,7 +27,7 @@ func NewPlanner(k *Kinematics, s Settings) (*Planner, error) {
 }
 
 // Plan makes a plan from a complete state. The error is *robot.Unreachable when the goal cannot be reached
-// on a straight line.
+// on a straight line, or not without the robot running into itself.
 func (p *Planner) Plan(s robot.State, w robot.Waypoint) (robot.Plan, error) {
 	m := p.kin.Model()
 	if !s.Complete(m) {
@@ -61,6 +61,9 @@ func (p *Planner) Plan(s robot.State, w robot.Waypoint) (robot.Plan, error) {
 		return robot.Plan{}, err
 	}
 	p.finish(&plan, knots)
+	if err := p.checkSelf(&plan); err != nil {
+		return robot.Plan{}, err
+	}
 	return plan, nil
 }
 

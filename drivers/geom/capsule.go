@@ -33,3 +33,28 @@ func (c Capsule) Bounds(margin float64) r3.Box {
 		Max: r3.Vec{X: math.Max(c.A.X, c.B.X) + g, Y: math.Max(c.A.Y, c.B.Y) + g, Z: math.Max(c.A.Z, c.B.Z) + g},
 	}
 }
+
+// Gap is the signed distance in metres between the surfaces of two capsules; negative when they overlap.
+func (c Capsule) Gap(o Capsule) float64 {
+	return segmentDist(c.A, c.B, o.A, o.B) - c.R - o.R
+}
+
+// segmentDist is the least distance between segments ab and cd: the least over one parameter of the
+// distance to the other segment, at the unconstrained optimum clamped, and at the ends.
+func segmentDist(a, b, c, d r3.Vec) float64 {
+	u, v, w := r3.Sub(b, a), r3.Sub(d, c), r3.Sub(a, c)
+	uu, uv, vv, uw, vw := r3.Dot(u, u), r3.Dot(u, v), r3.Dot(v, v), r3.Dot(u, w), r3.Dot(v, w)
+	clamp := func(x float64) float64 { return math.Max(0, math.Min(1, x)) }
+	s := 0.0
+	if den := uu*vv - uv*uv; den > 1e-12*uu*vv {
+		s = clamp((uv*vw - vv*uw) / den)
+	}
+	t := 0.0
+	if vv > 0 {
+		t = clamp((uv*s + vw) / vv)
+	}
+	if uu > 0 {
+		s = clamp((uv*t - uw) / uu)
+	}
+	return r3.Norm(r3.Add(w, r3.Sub(r3.Scale(s, u), r3.Scale(t, v))))
+}

@@ -177,3 +177,34 @@ func TestCapsuleDist(t *testing.T) {
 	m := c.Moved(Pose{P: r3.Vec{Z: 1}, R: RotZ(math.Pi / 2)})
 	nearVec(t, "moved B", m.B, r3.Vec{Y: 2, Z: 1}, 1e-12)
 }
+
+// Gaps by hand, and against the least distance over a fine grid of both segments.
+func TestCapsuleGap(t *testing.T) {
+	x := Capsule{A: r3.Vec{X: -1}, B: r3.Vec{X: 1}, R: 0.1}
+	for _, k := range []struct {
+		o    Capsule
+		want float64
+	}{
+		{Capsule{A: r3.Vec{Y: -1, Z: 1}, B: r3.Vec{Y: 1, Z: 1}, R: 0.2}, 0.7},    // crossing above
+		{Capsule{A: r3.Vec{X: -3, Y: 1}, B: r3.Vec{X: 3, Y: 1}, R: 0.2}, 0.7},    // parallel
+		{Capsule{A: r3.Vec{X: 4, Y: 4}, B: r3.Vec{X: 9, Y: 9}, R: 0.2}, 4.7},     // end to end: 3-4-5
+		{Capsule{A: r3.Vec{Z: 2}, B: r3.Vec{Z: 2}, R: 0.5}, 1.4},                 // a point
+		{Capsule{A: r3.Vec{X: 0.5, Y: -1}, B: r3.Vec{X: 0.5, Y: 1}, R: 1}, -1.1}, // through each other
+	} {
+		near(t, "gap", x.Gap(k.o), k.want, 1e-12)
+		near(t, "gap, the other way", k.o.Gap(x), k.want, 1e-12)
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		a, b := Capsule{A: randomVec(r), B: randomVec(r)}, Capsule{A: randomVec(r), B: randomVec(r)}
+		least := math.Inf(1)
+		const n = 200
+		for i := range n + 1 {
+			p := r3.Add(a.A, r3.Scale(float64(i)/n, r3.Sub(a.B, a.A)))
+			least = math.Min(least, b.Dist(p))
+		}
+		if g := a.Gap(b); g > least+1e-12 || g < least-0.02 {
+			t.Errorf("gap %v, on the grid %v", g, least)
+		}
+	}
+}
