@@ -73,11 +73,13 @@ func (t *Twin) publish() {
 	st.Received = t.clk.base.Add(time.Duration(now))
 	st.Stamp = st.Received
 	st.Changed = t.clk.base.Add(time.Duration(s.changed))
-	st.Mode, st.Fault = t.mode(st)
+	st.Mode, st.Fault = t.mode()
 	t.state.Store(st)
 }
 
-func (t *Twin) mode(st *robot.State) (robot.Mode, string) {
+// mode is what the controller is doing. It does not look at measured speeds: on a clock that stands still a
+// last tremor would be "moving" for ever.
+func (t *Twin) mode() (robot.Mode, string) {
 	switch {
 	case t.fault != nil:
 		return robot.ModeFaulted, t.fault.Error()
@@ -85,11 +87,6 @@ func (t *Twin) mode(st *robot.State) (robot.Mode, string) {
 		return robot.ModeRunstopped, ""
 	case t.goal != nil || t.grip != nil || !t.resting:
 		return robot.ModeMoving, ""
-	}
-	for _, v := range st.QD {
-		if math.Abs(v) > 0.02 {
-			return robot.ModeMoving, ""
-		}
 	}
 	return robot.ModeReady, ""
 }
