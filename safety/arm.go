@@ -19,12 +19,12 @@ type Status struct {
 
 // Status is a copy; it never blocks.
 func (g *Guard) Status() Status {
-	s := g.inner.State()
+	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return Status{
 		Armed: g.armed, ArmedBy: g.armedBy, Latched: g.latch, Since: g.latchAt, Moving: g.motion != nil,
-		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s).refused(),
+		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s, now).refused(),
 	}
 }
 

@@ -87,14 +87,14 @@ func (g *Guard) State() robot.State { return g.inner.State() }
 // Ready says whether motion is allowed at all now: armed, not latched, nothing moving, state fresh, complete and
 // at rest, mode ready, and no outcome unknown. nil means yes.
 func (g *Guard) Ready() *Refused {
-	s := g.inner.State()
+	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.ready(s).refused()
+	return g.ready(s, now).refused()
 }
 
 // ready is Ready for s; it needs mu.
-func (g *Guard) ready(s robot.State) *finding {
+func (g *Guard) ready(s robot.State, now time.Time) *finding {
 	switch {
 	case g.latch != "":
 		return found(RuleLatch, g.latch, "", "an operator must look at the robot and arm it again")
@@ -106,16 +106,17 @@ func (g *Guard) ready(s robot.State) *finding {
 		return found(RuleBusy, "a motion is running", "", "wait for its result or stop it",
 			slog.Duration("running", g.clock.Now().Sub(g.motion.since)))
 	}
-	return g.fit(s)
+	return g.fit(s, now)
 }
 
-// fit says whether a state may move the robot; it needs mu.
-func (g *Guard) fit(s robot.State) *finding {
+// fit says whether a state, read just after now, may move the robot; it needs mu. The other order would age
+// a reading by whatever held up the reader, which on a fast clock is much.
+func (g *Guard) fit(s robot.State, now time.Time) *finding {
 	const wait = "wait for the robot to report, and look at it if it does not"
 	if !s.Complete(g.model) {
 		return found(RuleState, "joints, base or jaw missing or not finite", "a complete reading", wait)
 	}
-	age := g.clock.Now().Sub(s.Received)
+	age := now.Sub(s.Received)
 	if !(age >= -g.lim.StateAge && age <= g.lim.StateAge) {
 		return found(RuleState, fmt.Sprintf("joint state is %.3f s old", age.Seconds()), fmt.Sprintf("%.3f s", g.lim.StateAge.Seconds()), wait,
 			slog.Duration("age", age))
@@ -179,10 +180,10 @@ func (g *Guard) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 
 // begin takes the one place for a motion. A stop from now on ends it, also before it has begun to move.
 func (g *Guard) begin(ctx context.Context) (*motion, *finding) {
-	s := g.inner.State()
+	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if f := g.ready(s); f != nil {
+	if f := g.ready(s, now); f != nil {
 		return nil, f
 	}
 	m := &motion{since: g.clock.Now()}
@@ -206,9 +207,9 @@ func (g *Guard) admit(m *motion, p *robot.Plan) *finding {
 	if f != nil {
 		return f
 	}
-	s := g.inner.State()
+	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
-	f = g.fit(s)
+	f = g.fit(s, now)
 	stopped := g.stopped
 	g.mu.Unlock()
 	if f != nil {

@@ -78,8 +78,9 @@ func (c *Controller) Go(ctx context.Context, plan robot.Plan) (robot.Outcome, er
 	if err := c.mayStart(ctx); err != nil {
 		return robot.Outcome{}, err
 	}
+	now := c.clock.Now() // read first: between two readings a fast clock may go on
 	before := c.body.State()
-	if err := c.matches(before, plan); err != nil {
+	if err := c.matches(before, now, plan); err != nil {
 		return robot.Outcome{}, err
 	}
 	m := newMotion(c, plan, before, stops)
@@ -110,13 +111,13 @@ func (c *Controller) mayStart(ctx context.Context) error {
 	return nil
 }
 
-// matches says whether a plan may begin from s.
-func (c *Controller) matches(s robot.State, plan robot.Plan) error {
+// matches says whether a plan may begin from s, read just after now.
+func (c *Controller) matches(s robot.State, now time.Time, plan robot.Plan) error {
 	model := c.kin.Model()
 	if !s.Complete(model) {
 		return errors.New("not started: the measured state is missing or incomplete")
 	}
-	if age := c.clock.Now().Sub(s.Received); age > c.set.StateAge {
+	if age := now.Sub(s.Received); age > c.set.StateAge {
 		return fmt.Errorf("not started: the newest state is %v old, limit %v", age.Round(time.Millisecond), c.set.StateAge)
 	}
 	if s.Mode != robot.ModeReady {

@@ -89,7 +89,7 @@ func TestMobileNudged(t *testing.T) {
 			ok bool
 		}{{geom.SE2{X: 0.006}, false}, {geom.SE2{Yaw: 0.012}, false}, {geom.SE2{X: 0.003}, true}} {
 			r.body.Place(s.Base.Mul(c.by), s.Q)
-			if err := r.c.matches(r.c.State(), p); (err == nil) != c.ok {
+			if err := r.c.matches(r.c.State(), r.c.clock.Now(), p); (err == nil) != c.ok {
 				t.Errorf("nudged by %+v: %v", c.by, err)
 			}
 		}
