@@ -210,10 +210,24 @@ func TestFingersMeetAtTheTool(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	for name, want := range map[string][][3]float64{ // lower, upper, velocity; reference/robots.md 3.7
-		"fr3": {{-2.7437, 2.7437, 2.62}, {-1.7837, 1.7837, 2.62}, {-2.9007, 2.9007, 2.62}, {-3.0421, -.1518, 2.62},
-			{-2.8065, 2.8065, 5.26}, {.5445, 4.5169, 4.18}, {-3.0159, 3.0159, 5.26}},
-		"panda": {{-2.8973, 2.8973, 2.175}, {-1.7628, 1.7628, 2.175}, {-2.8973, 2.8973, 2.175}, {-3.0718, -.0698, 2.175},
-			{-2.8973, 2.8973, 2.61}, {-.0175, 3.7525, 2.61}, {-2.8973, 2.8973, 2.61}},
+		"fr3": {
+			{-2.7437, 2.7437, 2.62},
+			{-1.7837, 1.7837, 2.62},
+			{-2.9007, 2.9007, 2.62},
+			{-3.0421, -.1518, 2.62},
+			{-2.8065, 2.8065, 5.26},
+			{.5445, 4.5169, 4.18},
+			{-3.0159, 3.0159, 5.26},
+		},
+		"panda": {
+			{-2.8973, 2.8973, 2.175},
+			{-1.7628, 1.7628, 2.175},
+			{-2.8973, 2.8973, 2.175},
+			{-3.0718, -.0698, 2.175},
+			{-2.8973, 2.8973, 2.61},
+			{-.0175, 3.7525, 2.61},
+			{-2.8973, 2.8973, 2.61},
+		},
 	} {
 		r := load(t, name)
 		for i, w := range want {
@@ -235,8 +249,10 @@ func TestLimits(t *testing.T) {
 
 func TestLinkNames(t *testing.T) {
 	arm := []string{"link0", "link1", "link2", "link3", "link4", "link5", "link6", "link7", "hand", "left_finger", "right_finger", "tool"}
-	mobile := []string{"base_footprint", "base_link", "mast_link", "lift_link", "arm_l0_link", "arm_l1_link", "arm_l2_link", "arm_l3_link",
-		"arm_l4_link", "wrist_link", "wrist_yaw_link", "wrist_pitch_link", "wrist_roll_link", "tool_site", "finger_left", "finger_right", "tool", "head_link"}
+	mobile := []string{
+		"base_footprint", "base_link", "mast_link", "lift_link", "arm_l0_link", "arm_l1_link", "arm_l2_link", "arm_l3_link",
+		"arm_l4_link", "wrist_link", "wrist_yaw_link", "wrist_pitch_link", "wrist_roll_link", "tool_site", "finger_left", "finger_right", "tool", "head_link",
+	}
 	for _, name := range Names() {
 		want := mobile
 		if name == "fr3" || name == "panda" {

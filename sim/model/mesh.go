@@ -14,7 +14,7 @@ import (
 // that MuJoCo accepts them, and only seen: nothing collides with a mesh.
 
 const (
-	around = 40 // vertices of a full turn
+	around = 36 // vertices of a full turn
 	crease = 0.75
 )
 

@@ -70,8 +70,10 @@ func newStretch() (*robot, error) {
 	m := &Model{URDF: "stretch4_pg4", Tool: "tool"}
 	m.Joints = []Joint{
 		{Name: "lift_joint", Prismatic: true, Kp: 8000, Kv: 600},
-		{Name: "arm_joint", Prismatic: true, Kp: 4000, Kv: 400,
-			Parts: []string{"arm_l1_joint", "arm_l2_joint", "arm_l3_joint", "arm_l4_joint"}},
+		{
+			Name: "arm_joint", Prismatic: true, Kp: 4000, Kv: 400,
+			Parts: []string{"arm_l1_joint", "arm_l2_joint", "arm_l3_joint", "arm_l4_joint"},
+		},
 		{Name: "wrist_yaw_joint", Kp: 120, Kv: 6},
 		{Name: "wrist_pitch_joint", Kp: 120, Kv: 6},
 		{Name: "wrist_roll_joint", Kp: 120, Kv: 6},

@@ -25,12 +25,18 @@ func newRoom(rng *rand.Rand, m *Model) (*world, error) {
 	stool := r3.Vec{X: p.between(0.1, 0.8), Y: p.between(-1.75, -1.55)}
 	turn := p.between(-0.25, 0.25)
 	w.objects = []Object{
-		{Name: "toy", Words: "orange toy dog", Color: [3]float64{0.95, 0.45, 0.05},
-			Size: r3.Vec{X: 0.11, Y: 0.042, Z: 0.073}, Mass: 0.10, Start: rest(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6))},
-		{Name: "stool", Words: "wooden stool", Color: [3]float64{0.62, 0.45, 0.28},
-			Size: r3.Vec{X: 0.38, Y: 0.38, Z: stoolTop}, Mass: 9, Start: rest(stool.X, stool.Y, 0, turn)},
-		{Name: "box", Words: "open blue box", Color: [3]float64{0.10, 0.30, 0.78},
-			Size: r3.Vec{X: 0.30, Y: 0.25, Z: 0.15}, Mass: 0.8, Start: rest(stool.X, stool.Y, stoolTop, turn+p.between(-0.15, 0.15))},
+		{
+			Name: "toy", Words: "orange toy dog", Color: [3]float64{0.95, 0.45, 0.05},
+			Size: r3.Vec{X: 0.11, Y: 0.042, Z: 0.073}, Mass: 0.10, Start: rest(toy.X, toy.Y, toy.Z, p.between(-0.6, 0.6)),
+		},
+		{
+			Name: "stool", Words: "wooden stool", Color: [3]float64{0.62, 0.45, 0.28},
+			Size: r3.Vec{X: 0.38, Y: 0.38, Z: stoolTop}, Mass: 9, Start: rest(stool.X, stool.Y, 0, turn),
+		},
+		{
+			Name: "box", Words: "open blue box", Color: [3]float64{0.10, 0.30, 0.78},
+			Size: r3.Vec{X: 0.30, Y: 0.25, Z: 0.15}, Mass: 0.8, Start: rest(stool.X, stool.Y, stoolTop, turn+p.between(-0.15, 0.15)),
+		},
 	}
 	w.slides = []Slide{{Body: "drawer", Joint: "drawer_slide", Words: "drawer of the cabinet", Max: 0.28, Handle: "drawer_handle"}}
 	start := r3.Vec{X: p.between(-0.35, 0.15), Y: p.between(-0.30, 0.30)}
@@ -44,7 +50,7 @@ func newRoom(rng *rand.Rand, m *Model) (*world, error) {
 		// A fixed arm stands on a pedestal at the table's near edge.
 		w.odom = flat(tableX-0.15, 0.05, roomTable, 0)
 		w.Pedestal, w.Pede, w.PedestalHeight = true, w.odom.P, roomTable
-		w.tripods = []Camera{thirdPerson(r3.Vec{X: 1.00, Y: 0.75, Z: 0.75}, r3.Vec{X: 0.30, Y: -0.03, Z: 0.15})}
+		w.tripods = []Camera{thirdPerson(r3.Vec{X: 1.32, Y: 0.72, Z: 0.85}, r3.Vec{X: 0.22, Y: -0.02, Z: 0.25})}
 	}
 	return w, nil
 }
