@@ -189,7 +189,9 @@ func TestRefusalsOfTheRules(t *testing.T) {
 	if r.w.motions() != 0 {
 		t.Fatal("a refused execute moved the robot")
 	}
-	a.good("execute_waypoint", `{}`)
+	if got := a.good("execute_waypoint", `{}`); !strings.Contains(got.text(), "executed waypoint 1: ") {
+		t.Errorf("refused executes took numbers: %s", got.text())
+	}
 	a.refused("execute_waypoint", `{}`, "nothing to do", "reached", "stopped, confirmed")
 	if r.w.motions() != 1 {
 		t.Fatalf("%d motions, want 1", r.w.motions())

@@ -94,7 +94,7 @@ func (s *Server) await(c *call, r *run) *reply {
 			if took >= callCap || time.Since(c.began) >= wallCap {
 				return s.overdue(c, took)
 			}
-			c.progress(fmt.Sprintf("execute_waypoint: running, %.0f s", took.Seconds()))
+			c.progress(fmt.Sprintf("execute_waypoint: running, %.1f s", took.Seconds()))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (s *Server) withLost(c *call, r *reply) *reply {
 func (s *Server) delivered(c *call, ok bool) {
 	if c.run != nil {
 		told := ok && c.run.finished()
-		if told {
+		if told && c.run.moved() {
 			s.o.Stage.MarkDelivered(c.run.id)
 		}
 		if alone := s.runs.leave(c.run, told); alone && !ok {
@@ -191,9 +191,34 @@ func (s *Server) halt(c *call) (*reply, error) {
 	return message("stop: " + robot.StopConfirmed.String() + ". What was staged is still staged; look again before the next execute_waypoint."), nil
 }
 
+// alive sends progress at once and every second until stop is called, which waits for the last one.
+func (c *call) alive(msg string) (stop func()) {
+	c.progress(msg)
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				c.progress(msg)
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-gone
+		c.settle()
+	}
+}
+
 // endEpisode saves and ends the episode, and frees the seat.
 func (s *Server) endEpisode(c *call) (Verdict, error) {
-	c.progress("end_episode: saving")
+	stop := c.alive("end_episode: saving")
+	defer stop()
 	var v Verdict
 	err := s.o.Stage.EndEpisode(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
 		if s.o.Episode == nil {
@@ -203,7 +228,6 @@ func (s *Server) endEpisode(c *call) (Verdict, error) {
 		v, err = s.o.Episode.End(ctx)
 		return err
 	})
-	c.settle()
 	if err == nil && s.o.Seat != nil {
 		s.o.Seat.Free(c.who.Name)
 	}

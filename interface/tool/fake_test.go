@@ -45,6 +45,8 @@ type world struct {
 	blind   error  // the sensors give nothing
 	check   func() // runs in every check, without mu
 	stopped time.Time
+	inside  int
+	overlap bool // two motions at once
 }
 
 var (
@@ -166,9 +168,14 @@ func (w *world) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 		return robot.Outcome{}, refusedRule("planned before a stop")
 	}
 	w.ran = append(w.ran, p)
+	w.inside++
+	w.overlap = w.overlap || w.inside > 1
 	before, hold, stop, part, result, why := w.st, w.hold, w.stop, w.share, w.result, w.why
 	w.mu.Unlock()
-	w.began <- struct{}{}
+	select {
+	case w.began <- struct{}{}:
+	default:
+	}
 	if part == 0 {
 		part = 1
 	}
@@ -183,6 +190,7 @@ func (w *world) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.inside--
 	st := w.st
 	st.Q = append([]float64(nil), st.Q...)
 	for i := range st.Q {

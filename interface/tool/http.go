@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -55,8 +56,9 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 	}
 	end := &ending{}
-	out := &watched{ResponseWriter: w, end: end}
+	out := &watched{ResponseWriter: w, end: end, rc: http.NewResponseController(w)}
 	defer end.settle()
+	defer out.deadline(time.Time{})
 	h.h.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), endingKey{}, end)))
 }
 
@@ -95,13 +97,25 @@ func (e *ending) settle() {
 	}
 }
 
-// watched tells an ending what was written.
+// writeTime is how long a client may leave what was sent to it unread.
+const writeTime = 30 * time.Second
+
+// watched tells an ending what was written, and gives up on clients that do not read.
 type watched struct {
 	http.ResponseWriter
 	end *ending
+	rc  *http.ResponseController
+}
+
+// deadline bounds writes from now on. Writers that know no deadline, as tests have, wait for ever.
+func (w *watched) deadline(t time.Time) {
+	if err := w.rc.SetWriteDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		w.end.wrote(err)
+	}
 }
 
 func (w *watched) Write(b []byte) (int, error) {
+	w.deadline(time.Now().Add(writeTime))
 	n, err := w.ResponseWriter.Write(b)
 	w.end.wrote(err)
 	return n, err
@@ -109,7 +123,7 @@ func (w *watched) Write(b []byte) (int, error) {
 
 // Flush sends what is buffered.
 func (w *watched) Flush() {
-	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
+	if err := w.rc.Flush(); err != nil {
 		w.end.wrote(err)
 	}
 }

@@ -120,9 +120,14 @@ func (rs *runs) result(who string) *run {
 	return nil
 }
 
-// end stores the result of a run and wakes whoever waits.
+// end stores the result of a run and wakes whoever waits. A run that was refused leaves its number to the next.
 func (rs *runs) end(r *run, rep *reply) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	r.reply = rep
+	if !r.moved() && r.id == rs.next {
+		rs.next--
+	}
 	close(r.done)
 	r.cancel(nil)
 	rs.active.Done()

@@ -200,8 +200,7 @@ func (c *call) renew() (old string) {
 		}
 	case (c.def.access == observe || c.def.access == edit) && st.Snapshot().Scene == nil:
 		wait = firstScene
-		c.progress(c.def.name + ": waiting for the first pictures")
-		defer c.settle()
+		defer c.alive(c.def.name + ": waiting for the first pictures")()
 	default:
 		return ""
 	}

@@ -18,6 +18,7 @@ type pipe struct {
 	t   *testing.T
 	in  io.WriteCloser
 	out *bufio.Reader
+	got map[string]string // answers that nobody has asked for yet
 }
 
 func (r *rig) stdio(t *testing.T) (*pipe, chan error) {
@@ -32,7 +33,7 @@ func (r *rig) stdio(t *testing.T) (*pipe, chan error) {
 			t.Error(err)
 		}
 	}()
-	p := &pipe{t, iw, bufio.NewReader(or)}
+	p := &pipe{t, iw, bufio.NewReader(or), map[string]string{}}
 	p.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
 	p.answer("0")
 	p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -46,10 +47,10 @@ func (p *pipe) send(s string) {
 	}
 }
 
-// answer is the line that answers a request id; others, like progress, are passed over.
+// answer is the line that answers a request id; answers come in any order, notifications are passed over.
 func (p *pipe) answer(id string) string {
 	p.t.Helper()
-	for {
+	for p.got[id] == "" {
 		line, err := p.out.ReadString('\n')
 		if err != nil {
 			p.t.Fatal(err)
@@ -58,10 +59,11 @@ func (p *pipe) answer(id string) string {
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			p.t.Fatalf("%q is no message: %v", line, err)
 		}
-		if string(m.ID) == id {
-			return line
-		}
+		p.got[string(m.ID)] = line
 	}
+	line := p.got[id]
+	delete(p.got, id)
+	return line
 }
 
 func (p *pipe) call(id, name, args string) reply {

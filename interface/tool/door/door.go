@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -35,6 +36,10 @@ type Options struct {
 type Door struct {
 	o      Options
 	failed atomic.Uint64
+
+	mu     sync.Mutex // guards what follows
+	logged time.Time  // of the last line about a refusal
+	quiet  int        // refusals since then without a line of their own
 }
 
 // New is a door for o.
@@ -178,9 +183,24 @@ func hostname(host string) string {
 
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, status int, why, sentence string) {
 	n := d.failed.Add(1)
-	d.o.Log.Warn("request refused", "why", why, "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
-		"method", r.Method, "path", r.URL.Path, "failed", n)
+	if more, ok := d.mayLog(time.Now()); ok {
+		d.o.Log.Warn("request refused", "why", why, "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
+			"method", r.Method, "path", r.URL.Path, "failed", n, "not_logged", more)
+	}
 	say(w, status, sentence)
+}
+
+// mayLog allows one line a second, so that whoever knocks all day does not fill the disk; it returns how many
+// refusals had none.
+func (d *Door) mayLog(now time.Time) (quiet int, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.logged.IsZero() && now.Sub(d.logged) < time.Second {
+		d.quiet++
+		return 0, false
+	}
+	quiet, d.quiet, d.logged = d.quiet, 0, now
+	return quiet, true
 }
 
 // say answers with one sentence in JSON.
