@@ -20,12 +20,12 @@ const oneKind = "Refused, with nothing staged, while another kind of waypoint is
 func (s *Server) look2D() []*definition {
 	defs := []*definition{
 		{
-			name: "observe", looks: true, title: "Look", access: observe, run: s.observe2D,
+			name: "observe", looks: true, title: "Look", access: observe, run: quick(s.observe2D),
 			desc: fmt.Sprintf("The latest views and poses; changes nothing. For each view a text 'view: <name>' and its picture: head (%dx%d, on the base, about 65 degrees wide; the target gripper is drawn in red) and wrist (rides on the wrist; the target is a red |----.----| glyph: ticks where its fingertips would be, dot where they close). ", view.HeadWidth, view.HeadHeight) +
 				"Then JSON with one key, proprio: mode (none, nav, gripper, pose) and real and target gripper, each with position_m of the closure point, approach and opening unit vectors, and gripper_open. " + robotAxes,
 		},
 		{
-			name: "hover", title: "Probe a point", access: observe, run: s.hover2D,
+			name: "hover", title: "Probe a point", access: observe, run: quick(s.hover2D),
 			params: append([]param{{name: "view", kind: text, desc: "Which view.", enum: []string{"head", "wrist"}, required: true}},
 				fraction("u", "Fraction across that view, 0 left, 1 right."), fraction("v", "Fraction down that view, 0 top, 1 bottom.")),
 			desc: "Crosshair at (u,v) in the named view and, where that view has depth, JSON offset_m: the scene point under it minus the closure point of the REAL gripper, on the robot axes, metres. When no point resolves, a message says so; ee_teleport_via_click there would be refused. Depth is noisy and the two views may disagree: trust the picture over the number. Moves nothing. " + robotAxes,
@@ -33,7 +33,7 @@ func (s *Server) look2D() []*definition {
 	}
 	if s.o.WristDepth {
 		defs = append(defs, &definition{
-			name: "show_approach_axis", looks: true, title: "Show where the gripper points", access: observe, run: s.showAxis,
+			name: "show_approach_axis", looks: true, title: "Show where the gripper points", access: observe, run: quick(s.showAxis),
 			desc: "The wrist view with a light-blue X where the target's approach axis first meets a surface: the line along which dx_m of ee_wrist_centric_translate moves. When there is no X (no depth, or nothing within 2 m), JSON message says why. Refused after ee_teleport_via_click until execute_waypoint or reset_target. Depth is noisy: trust the picture. Moves nothing.",
 		})
 	}
@@ -45,13 +45,13 @@ func (s *Server) edit2D() []*definition {
 	travel := fmt.Sprintf("The target may be at most %s m from the real gripper. ", plain(c.Travel))
 	return []*definition{
 		{
-			name: "ee_teleport_via_click", title: "Teleport the target to a click", access: edit, run: s.teleport2D,
+			name: "ee_teleport_via_click", title: "Teleport the target to a click", access: edit, run: quick(s.teleport2D),
 			params: []param{fraction("u", "Fraction across the head view, 0 left, 1 right."), fraction("v", "Fraction down the head view, 0 top, 1 bottom.")},
 			desc: "Stages a pose: sends the target to the scene point at (u,v) of the head view. It lands 0.07 m back from that point against its approach axis, orientation kept. " +
 				"Rotate first if the grasp needs another orientation; hover first when unsure; refine with the other ee_ tools. Returns the views, head with a red dot on the click, and JSON offset_m (clicked point minus the REAL closure point), proprio and check. " + travel + oneKind + "Also refused where no scene point resolves. The real robot does not move. " + robotAxes,
 		},
 		{
-			name: "ee_robot_centric_translate", title: "Translate on the robot axes", access: edit, run: s.translateRobot,
+			name: "ee_robot_centric_translate", title: "Translate on the robot axes", access: edit, run: quick(s.translateRobot),
 			params: []param{
 				within("dx_m", "m", "Metres forward, - backward.", c.RobotStep), within("dy_m", "m", "Metres left, - right.", c.RobotStep),
 				within("dz_m", "m", "Metres up, - down.", c.RobotStep),
@@ -59,7 +59,7 @@ func (s *Server) edit2D() []*definition {
 			desc: fmt.Sprintf("Stages a pose: moves the target along the robot axes, each within +-%s m per call, at least one not 0. ", plain(c.RobotStep)) + travel + staged2DReturns + oneKind + robotAxes,
 		},
 		{
-			name: "ee_wrist_centric_translate", title: "Translate on the wrist axes", access: edit, run: s.translateWrist,
+			name: "ee_wrist_centric_translate", title: "Translate on the wrist axes", access: edit, run: quick(s.translateWrist),
 			params: []param{
 				within("dx_m", "m", "Metres along x, + where the fingers point.", c.WristStep), within("dy_m", "m", "Metres along y, + the wrist view's left.", c.WristStep),
 				within("dz_m", "m", "Metres along z, + the wrist view's up.", c.WristStep),
@@ -68,7 +68,7 @@ func (s *Server) edit2D() []*definition {
 				"The wrist view carries the light-blue X of show_approach_axis, except after a teleport; otherwise message says why there is none. " + oneKind,
 		},
 		{
-			name: "ee_wrist_centric_rotate", title: "Rotate on the wrist axes", access: edit, run: s.rotateWrist,
+			name: "ee_wrist_centric_rotate", title: "Rotate on the wrist axes", access: edit, run: quick(s.rotateWrist),
 			params: []param{
 				within("roll_deg", "deg", "Degrees about x; + counter-clockwise in the wrist view.", deg(c.WristTurn)),
 				within("tilt_up_deg", "deg", "Degrees tipping x towards z; + up in the wrist view.", deg(c.WristTurn)),
@@ -78,12 +78,12 @@ func (s *Server) edit2D() []*definition {
 				wristAxes + wristTravel(s.o.Model) + travel + staged2DReturns + "The wrist view carries the X as for ee_wrist_centric_translate. " + oneKind,
 		},
 		{
-			name: "gripper_set", title: "Open or close", access: edit, run: s.setJaw,
+			name: "gripper_set", title: "Open or close", access: edit, run: quick(s.setJaw),
 			params: []param{{name: "state", kind: text, desc: "State of the jaws.", enum: []string{"open", "closed"}, required: true}},
 			desc:   "Stages the jaws: a waypoint of its own that needs its own execute_waypoint; the real jaws move only then. " + staged2DReturns + "Refused when the target is already so, or while a pose or nav edit is staged.",
 		},
 		{
-			name: "reset_target", title: "Discard what is staged", access: edit, hints: hints{idempotent: true}, run: s.resetTarget,
+			name: "reset_target", title: "Discard what is staged", access: edit, hints: hints{idempotent: true}, run: quick(s.resetTarget),
 			desc: "Puts the target back onto the real gripper, pose and jaws, and the mode to none. Returns the views and proprio, or one message when nothing is staged. The real robot does not move.",
 		},
 	}
@@ -96,13 +96,13 @@ func (s *Server) nav2D() []*definition {
 		"Then JSON staged_base_delta {dx_m, dy_m, dyaw_deg}, all calls together, on the axes of the real base; proprio; and check. The real robot does not move. " + oneKind
 	return []*definition{
 		{
-			name: "nav_translate", title: "Move the base", access: edit, run: s.navTranslate,
+			name: "nav_translate", title: "Move the base", access: edit, run: quick(s.navTranslate),
 			params: []param{within("dx_m", "m", "Metres forward, - backward.", c.NavStep), within("dy_m", "m", "Metres left, - right.", c.NavStep)},
 			desc: fmt.Sprintf("Stages a base translation along the staged heading (after a staged nav_rotate, forward is the turned forward), each within +-%s m per call, at least one not 0; at most %s m in all per waypoint. ", plain(c.NavStep), plain(c.NavTravel)) +
 				"The gripper rides along, fixed to the base. " + returns + robotAxes,
 		},
 		{
-			name: "nav_rotate", title: "Turn the base", access: edit, run: s.navRotate,
+			name: "nav_rotate", title: "Turn the base", access: edit, run: quick(s.navRotate),
 			params: []param{{name: "angle_deg", unit: "deg", desc: "Degrees; + counter-clockwise, turn left; - turn right.", min: -deg(c.NavTurn), max: deg(c.NavTurn), required: true}},
 			desc:   fmt.Sprintf("Stages a turn of the base in place, within +-%s degrees per call and %s in all per waypoint, not 0. The head camera turns with it: to search, turn 45 to 60 degrees at a time so that views overlap. ", plain(deg(c.NavTurn)), plain(deg(c.NavHeading))) + returns,
 		},

@@ -65,28 +65,28 @@ func (s *Server) stopTool() *definition {
 func (s *Server) look3D() []*definition {
 	return []*definition{
 		{
-			name: "screenshot", looks: true, title: "Take a screenshot", access: observe, run: s.screenshot,
+			name: "screenshot", looks: true, title: "Take a screenshot", access: observe, run: quick(s.screenshot),
 			desc: "Picture of the whole interface, with the state in words; changes nothing. Call it first, and whenever you want a fresh look. " +
 				"Left: two camera feeds of the real scene, in which the target is not drawn; third_person sees table and arm and is best for the layout, wrist looks between the fingers and is best for closeness and centring. " +
 				"Right: the fused point cloud with the robot's axes (X red, Y green, Z blue), the solid blue target gripper that you command, and the real gripper as gray sensor points. " +
 				rectangles() + "The text gives target and real pose, whether the target can be reached and the way is clear, the camera and the picture's age.",
 		},
 		{
-			name: "hover", title: "Probe a point", access: observe, params: uv(), run: s.hover3D,
+			name: "hover", title: "Probe a point", access: observe, params: uv(), run: quick(s.hover3D),
 			desc: "Crosshair at (u,v), its centre dot exactly there, and the contact point under it: x y z in metres in the robot frame, or none. " +
 				"Works over the cloud view and both camera feeds; the nearest cloud point within a small radius counts. It is the very point that gripper_teleport_via_click at the same (u,v) would select, not the pose 0.07 m back. " +
 				"none over empty space, over the blue target and outside cloud and feeds. Moves nothing. " + rectangles(),
 		},
 		{
-			name: "gripper_get_pose", looks: true, title: "Read the target pose", access: observe, run: s.getPose,
+			name: "gripper_get_pose", looks: true, title: "Read the target pose", access: observe, run: quick(s.getPose),
 			desc: frame3D + "Returns the pose of the blue target gripper (metres, unit vectors, open or closed) and draws its approach axis: the line along which gripper_advance_or_retreat f and b would move. Moves nothing.",
 		},
 		{
-			name: "gripper_show_rotation_gizmo", looks: true, title: "Show the rotation rings", access: observe, run: s.gizmo,
+			name: "gripper_show_rotation_gizmo", looks: true, title: "Show the rotation rings", access: observe, run: quick(s.gizmo),
 			desc: frame3D + "Draws the three rings x, y, z that gripper_rotate turns about, each with an arrow in its + direction, and the approach axis; returns the target's pose. Call it before each gripper_rotate and choose axis and sign from what you see. Moves nothing.",
 		},
 		{
-			name: "camera_get_pose", title: "Read the camera", access: observe, run: s.cameraPose,
+			name: "camera_get_pose", title: "Read the camera", access: observe, run: quick(s.cameraPose),
 			desc: "Text only: the point the cloud view's camera looks at (target, metres, robot frame), its distance from it in metres, azimuth and elevation in degrees. " +
 				"Azimuth 90 is a camera on the +X side that looks along -X, growing counter-clockwise seen from above; elevation 0 is level and 85, the most, nearly straight down.",
 		},
@@ -97,13 +97,13 @@ func (s *Server) edit3D() []*definition {
 	c := s.o.Caps
 	return []*definition{
 		{
-			name: "gripper_teleport_via_click", title: "Teleport the target to a click", access: edit, params: uv(), run: s.teleport3D,
+			name: "gripper_teleport_via_click", title: "Teleport the target to a click", access: edit, params: uv(), run: quick(s.teleport3D),
 			desc: frame3D + "Sends the blue target to the scene point drawn at (u,v), in the cloud view or in either camera feed. " + teleportBack +
 				"Click the middle of an object, not its edge; hover first to be sure. Then go on with gripper_advance_or_retreat, gripper_translate or gripper_rotate. " +
 				"Returns the selected salient point and the resulting pose, which differ. Empty space, the blue target itself and places outside cloud and feeds are refused. The real robot does not move. " + rectangles(),
 		},
 		{
-			name: "gripper_drag", title: "Drag the target", access: edit, run: s.drag,
+			name: "gripper_drag", title: "Drag the target", access: edit, run: quick(s.drag),
 			params: []param{
 				fraction("u1", "Start, fraction across the picture; must be on the blue target."), fraction("v1", "Start, fraction down the picture."),
 				fraction("u2", "End, fraction across the picture; inside the cloud view."), fraction("v2", "End, fraction down the picture."),
@@ -115,7 +115,7 @@ func (s *Server) edit3D() []*definition {
 				"With x, y or z only that component is taken, exactly; marker and gripper may then part, so trust the readout. Returns the pose delta. The real robot does not move. Cloud view: " + where(view.Layout.Cloud) + ".",
 		},
 		{
-			name: "gripper_translate", title: "Translate the target", access: edit, run: s.translate3D,
+			name: "gripper_translate", title: "Translate the target", access: edit, run: quick(s.translate3D),
 			params: []param{
 				within("d_x", "m", "Metres along robot X.", c.Translate), within("d_y", "m", "Metres along robot Y.", c.Translate),
 				within("d_z", "m", "Metres along robot Z; + lifts, - lowers.", c.Translate),
@@ -123,7 +123,7 @@ func (s *Server) edit3D() []*definition {
 			desc: frame3D + fmt.Sprintf("Moves the blue target by metres along the fixed axes of the robot frame (not the gizmo's), orientation kept. Each within +-%s m per call, at least one not 0; call again for more. Returns the pose delta. The real robot does not move.", plain(c.Translate)),
 		},
 		{
-			name: "gripper_advance_or_retreat", title: "Advance or retreat the target", access: edit, run: s.advance,
+			name: "gripper_advance_or_retreat", title: "Advance or retreat the target", access: edit, run: quick(s.advance),
 			params: []param{
 				{name: "direction", kind: text, desc: "f along the approach axis, the way the fingers point; b back.", enum: []string{"f", "b"}, required: true},
 				{name: "steps", kind: integer, desc: "Steps of 0.006 m.", min: 1, max: float64(c.Steps), def: 1},
@@ -131,7 +131,7 @@ func (s *Server) edit3D() []*definition {
 			desc: frame3D + fmt.Sprintf("Moves the blue target along its approach axis, 0.006 m a step, 1 to %d steps. Pointing straight down, f is -Z (down) and b is +Z. After a teleport about 12 steps f bring the closure point to the clicked point. Returns the pose delta. The real robot does not move.", c.Steps),
 		},
 		{
-			name: "gripper_rotate", title: "Rotate the target", access: edit, run: s.rotate3D,
+			name: "gripper_rotate", title: "Rotate the target", access: edit, run: quick(s.rotate3D),
 			params: []param{
 				{name: "axis", kind: text, desc: "Gizmo ring: y about the opening line, z about the approach axis, x about the third.", enum: []string{"x", "y", "z"}, required: true},
 				{name: "angle", unit: "deg", desc: "Degrees; + is the way of the ring's arrow.", min: -deg(c.Rotate), max: deg(c.Rotate), required: true},
@@ -140,12 +140,12 @@ func (s *Server) edit3D() []*definition {
 				"The gizmo axes ride with the gripper and agree with the robot's X, Y, Z only when it points straight down, where + about z is counter-clockwise seen from above. Call gripper_show_rotation_gizmo first; prefer 10 to 45 degrees at a time. The real robot does not move.", plain(deg(c.Rotate))),
 		},
 		{
-			name: "gripper_toggle", title: "Open or close the target", access: edit, run: s.toggle,
+			name: "gripper_toggle", title: "Open or close the target", access: edit, run: quick(s.toggle),
 			params: []param{{name: "state", kind: text, desc: "toggle flips; open and closed make sure.", enum: []string{"toggle", "open", "closed"}, defText: "toggle"}},
 			desc:   "Opens or closes the jaw of the blue target; the real jaw follows at execute_waypoint. Asking for the state it has is no error. Give a jaw change an execute_waypoint of its own. Returns the resulting state.",
 		},
 		{
-			name: "gripper_reset", title: "Reset the target", access: edit, hints: hints{idempotent: true}, run: s.reset3D,
+			name: "gripper_reset", title: "Reset the target", access: edit, hints: hints{idempotent: true}, run: quick(s.reset3D),
 			desc: frame3D + "Puts the blue target back onto the real gripper: position, orientation and jaw. Discards what was staged. The real robot does not move and no waypoint is recorded.",
 		},
 	}
@@ -156,7 +156,7 @@ func (s *Server) camera3D() []*definition {
 	must := func(p param) param { p.required = true; return p }
 	return []*definition{
 		{
-			name: "camera_orbit_via_key", title: "Orbit the camera", access: edit, run: s.orbit,
+			name: "camera_orbit_via_key", title: "Orbit the camera", access: edit, run: quick(s.orbit),
 			params: []param{
 				must(within("d_azimuth", "deg", "Degrees about the vertical; + counter-clockwise seen from above.", deg(c.OrbitStep))),
 				must(within("d_elevation", "deg", "Degrees up; + towards looking down.", deg(c.OrbitStep))),
@@ -164,7 +164,7 @@ func (s *Server) camera3D() []*definition {
 			desc: fmt.Sprintf("Turns the cloud view's camera around the point it looks at, by degrees relative to now, each within +-%s per call. From the initial azimuth 90, + swings the camera towards +Y. Elevation is clamped to 0..85 (the result says so), azimuth wraps at 360. Neither target nor robot moves. Returns the camera.", plain(deg(c.OrbitStep))),
 		},
 		{
-			name: "camera_pan_via_key", title: "Pan the camera", access: edit, run: s.pan,
+			name: "camera_pan_via_key", title: "Pan the camera", access: edit, run: quick(s.pan),
 			params: []param{
 				must(within("d_right", "m", "Metres to the right of the screen.", c.PanStep)),
 				must(within("d_up", "m", "Metres up along robot Z.", c.PanStep)),
@@ -172,13 +172,13 @@ func (s *Server) camera3D() []*definition {
 			desc: fmt.Sprintf("Slides camera and look-at point together, each within +-%s m per call: + d_right shows more of the right, + d_up (along robot Z, not the screen) more of what is above. Angles and distance stay. Neither target nor robot moves. Returns the camera.", plain(c.PanStep)),
 		},
 		{
-			name: "camera_zoom", title: "Zoom the camera", access: edit, run: s.zoom,
+			name: "camera_zoom", title: "Zoom the camera", access: edit, run: quick(s.zoom),
 			params: append(uv(), param{name: "steps", kind: integer, desc: "+ in, - out, not 0; 0.03 m each.", min: float64(-c.Steps), max: float64(c.Steps), def: 1}),
 			desc: fmt.Sprintf("Moves the camera 0.03 m per step nearer (+) or farther (-) along the line through (u,v), so that what is under (u,v) stays there; off-centre it shifts the view. 1 to %d steps in size; the distance stays within %s to %s m (a clamp is reported). (u,v) must be in the cloud view: %s. Neither target nor robot moves. Returns the camera.",
 				c.Steps, plain(c.ZoomMin), plain(c.ZoomMax), where(view.Layout.Cloud)),
 		},
 		{
-			name: "camera_reset", title: "Reset the camera", access: edit, hints: hints{idempotent: true}, run: s.cameraReset,
+			name: "camera_reset", title: "Reset the camera", access: edit, hints: hints{idempotent: true}, run: quick(s.cameraReset),
 			desc: "Restores the initial view (azimuth 90), which suits most work; come back to it after looking around. Neither target nor robot moves. Returns the camera.",
 		},
 	}

@@ -29,13 +29,13 @@ const (
 )
 
 // execute runs the staged waypoint, or gives the stored result of the run that this call repeats.
-func (s *Server) execute(c *call) (*reply, error) {
-	r, ctx, old := s.runs.claim(context.WithoutCancel(c.ctx), c)
+func (s *Server) execute(ctx context.Context, c *call) (*reply, error) {
+	r, runCtx, old := s.runs.claim(context.WithoutCancel(ctx), c)
 	c.run = r
 	if old == fresh {
-		go s.work(ctx, c, r)
+		go s.work(runCtx, c, r)
 	}
-	rep := s.await(c, r)
+	rep := s.await(ctx, c, r)
 	if old != fresh && r.finished() {
 		rep = rep.before(fmt.Sprintf("repeated: %s. This is the stored result of waypoint %d; nothing moved now, and what is staged stays staged.", old, r.id))
 	}
@@ -76,33 +76,33 @@ func (s *Server) work(ctx context.Context, c *call, r *run) {
 }
 
 // await sends progress until the run is done, the request ends or the call has taken too long.
-func (s *Server) await(c *call, r *run) *reply {
+func (s *Server) await(ctx context.Context, c *call, r *run) *reply {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	if !r.finished() {
-		c.progress("execute_waypoint: checking and moving")
+		c.progress(ctx, "execute_waypoint: checking and moving")
 	}
 	for {
 		select {
 		case <-r.done:
 			c.settle()
 			return r.reply
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return message("The request ended before the motion did; observe or screenshot shows its result.")
 		case <-tick.C:
 			took := s.o.Clock.Now().Sub(c.at)
 			if took >= callCap || time.Since(c.began) >= wallCap {
-				return s.overdue(c, took)
+				return s.overdue(ctx, c, took)
 			}
-			c.progress(fmt.Sprintf("execute_waypoint: running, %.1f s", took.Seconds()))
+			c.progress(ctx, fmt.Sprintf("execute_waypoint: running, %.1f s", took.Seconds()))
 		}
 	}
 }
 
 // overdue stops the robot when a call has outlived its cap.
-func (s *Server) overdue(c *call, took time.Duration) *reply {
+func (s *Server) overdue(ctx context.Context, c *call, took time.Duration) *reply {
 	s.log.Error("call cap", "tool", c.def.name, "took", took)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), stopTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	stopped := robot.StopConfirmed.String()
 	if err := s.o.Stage.Stop(ctx); err != nil {
@@ -116,13 +116,13 @@ func (s *Server) overdue(c *call, took time.Duration) *reply {
 }
 
 // progress tells the client that the call is alive, when it asked for that.
-func (c *call) progress(msg string) {
+func (c *call) progress(ctx context.Context, msg string) {
 	if c.token == nil {
 		return
 	}
 	c.steps++
 	n := mcp.NewProgressNotification(c.token, c.steps, nil, &msg)
-	if err := c.s.notify(c.ctx, n); err != nil {
+	if err := c.s.notify(ctx, n); err != nil {
 		c.s.log.Debug("progress not sent", "tool", c.def.name, "err", err)
 	}
 	c.lastProgress = time.Now()
@@ -180,10 +180,10 @@ func (s *Server) hangup(r *run) {
 }
 
 // halt stops the robot for anybody, whatever runs.
-func (s *Server) halt(c *call) (*reply, error) {
+func (s *Server) halt(ctx context.Context, _ *call) (*reply, error) {
 	// An execute that is still being checked must not begin after this.
 	s.runs.abort(errStopped, func() bool { return s.o.Stage.Snapshot().Moving })
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), stopTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := s.o.Stage.Stop(ctx); err != nil {
 		return &reply{bad: true, blocks: []block{{text: oneLine(fmt.Sprintf("stop: %s. %v.", robot.StopNotConfirmed, err))}}}, nil
@@ -192,8 +192,8 @@ func (s *Server) halt(c *call) (*reply, error) {
 }
 
 // alive sends progress at once and every second until stop is called, which waits for the last one.
-func (c *call) alive(msg string) (stop func()) {
-	c.progress(msg)
+func (c *call) alive(ctx context.Context, msg string) (stop func()) {
+	c.progress(ctx, msg)
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -202,7 +202,7 @@ func (c *call) alive(msg string) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				c.progress(msg)
+				c.progress(ctx, msg)
 			case <-quit:
 				return
 			}
@@ -216,11 +216,11 @@ func (c *call) alive(msg string) (stop func()) {
 }
 
 // endEpisode saves and ends the episode, and frees the seat.
-func (s *Server) endEpisode(c *call) (Verdict, error) {
-	stop := c.alive("end_episode: saving")
+func (s *Server) endEpisode(ctx context.Context, c *call) (Verdict, error) {
+	stop := c.alive(ctx, "end_episode: saving")
 	defer stop()
 	var v Verdict
-	err := s.o.Stage.EndEpisode(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
+	err := s.o.Stage.EndEpisode(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		if s.o.Episode == nil {
 			return nil
 		}

@@ -20,9 +20,10 @@ func (s *Server) Instructions() string { return instructions(s.o.Face) }
 func (s *Server) Fuzz(who door.Principal, name string, raw []byte) (bad bool, text string) {
 	for _, d := range s.defs {
 		if d.name == name {
-			c := &call{s: s, def: d, ctx: door.With(context.Background(), who), raw: raw, at: s.o.Clock.Now(), began: time.Now()}
-			r := c.answer()
-			s.finish(c, r)
+			ctx := door.With(context.Background(), who)
+			c := &call{s: s, def: d, raw: raw, at: s.o.Clock.Now(), began: time.Now()}
+			r := c.answer(ctx)
+			s.finish(ctx, c, r)
 			return r.bad, strings.Join(r.texts(), "\n")
 		}
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -304,8 +305,8 @@ func outcomeOf(rep *stage.Report) *outcomeJSON {
 	}
 }
 
-func (s *Server) endEpisode2D(c *call) (*reply, error) {
-	v, err := s.endEpisode(c)
+func (s *Server) endEpisode2D(ctx context.Context, c *call) (*reply, error) {
+	v, err := s.endEpisode(ctx, c)
 	var r *safety.Refused
 	if err != nil && !errors.As(err, &r) {
 		return nil, fmt.Errorf("the episode goes on as it was: %w", err)

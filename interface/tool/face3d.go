@@ -1,8 +1,10 @@
 package tool
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/spatial/r3"
@@ -34,11 +36,10 @@ func state3D(sn *stage.Snapshot) []string {
 	if !sn.HasReal {
 		return []string{"real gripper: unknown, the robot reports no complete state", age(sn)}
 	}
-	lines := []string{
+	return slices.Concat([]string{
 		"target gripper: " + gripperText(sn.Target),
 		fmt.Sprintf("real gripper: %s; aperture %s", gripperText(sn.Real), m(sn.Aperture)),
-	}
-	return append(append(lines, check3D(sn)...), age(sn))
+	}, check3D(sn), []string{age(sn)})
 }
 
 func check3D(sn *stage.Snapshot) []string {
@@ -49,7 +50,8 @@ func check3D(sn *stage.Snapshot) []string {
 	if !c.Staged {
 		return []string{"staged: nothing, the target is on the real gripper"}
 	}
-	lines := []string{"reach: " + oneLine(c.Reach), "way: " + oneLine(c.Way)}
+	lines := make([]string, 0, 4+len(c.Notes))
+	lines = append(lines, "reach: "+oneLine(c.Reach), "way: "+oneLine(c.Way))
 	for _, n := range c.Notes {
 		lines = append(lines, "note: "+oneLine(n))
 	}
@@ -305,8 +307,8 @@ func (s *Server) executed3D(c *call, rep *stage.Report) (*reply, error) {
 	return r, nil
 }
 
-func (s *Server) endEpisode3D(c *call) (*reply, error) {
-	v, err := s.endEpisode(c)
+func (s *Server) endEpisode3D(ctx context.Context, c *call) (*reply, error) {
+	v, err := s.endEpisode(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -279,7 +279,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-var toolish = regexp.MustCompile("\\b(?:gripper|camera|ee|nav|execute|end|reset|show)_[a-z_]+[a-z]\\b")
+var toolish = regexp.MustCompile(`\b(?:gripper|camera|ee|nav|execute|end|reset|show)_[a-z_]+[a-z]\b`)
 
 // namesExist fails when a guide speaks of a tool that its face does not have.
 func namesExist(t *testing.T, guide string, tools []mcp.Tool) {

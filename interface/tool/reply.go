@@ -105,8 +105,9 @@ func (d *definition) unchanged() string {
 		return "Nothing staged."
 	case motion:
 		return "Nothing moved."
+	default:
+		return "Nothing changed."
 	}
-	return "Nothing changed."
 }
 
 // failure turns an error of the rooms below into a reply.

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -29,7 +30,12 @@ type definition struct {
 	access            access
 	hints             hints
 	looks             bool // shows the newest scene; others show what the caller's clicks resolve in
-	run               func(*call) (*reply, error)
+	run               func(context.Context, *call) (*reply, error)
+}
+
+// quick makes a tool of what needs no context: it waits for nothing.
+func quick(f func(*call) (*reply, error)) func(context.Context, *call) (*reply, error) {
+	return func(_ context.Context, c *call) (*reply, error) { return f(c) }
 }
 
 // propertySchema is one parameter in JSON Schema; the order of its keys is the order of this struct.

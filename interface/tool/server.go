@@ -95,7 +95,6 @@ func (s *Server) Close() error {
 type call struct {
 	s         *Server
 	def       *definition
-	ctx       context.Context
 	who       door.Principal
 	args      *args
 	raw       json.RawMessage
@@ -114,7 +113,7 @@ type call struct {
 // handler is what mcp-go calls. It never returns an error: everything a model can act on is a result.
 func (s *Server) handler(d *definition) server.ToolHandlerFunc {
 	return func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		c := &call{s: s, def: d, ctx: ctx, at: s.o.Clock.Now(), began: time.Now(), raw: req.Params.RawArguments}
+		c := &call{s: s, def: d, at: s.o.Clock.Now(), began: time.Now(), raw: req.Params.RawArguments}
 		c.requestID = req.Header.Get(idHeader)
 		if ss := server.ClientSessionFromContext(ctx); ss != nil {
 			c.session = ss.SessionID()
@@ -122,21 +121,21 @@ func (s *Server) handler(d *definition) server.ToolHandlerFunc {
 		if req.Params.Meta != nil {
 			c.token = req.Params.Meta.ProgressToken
 		}
-		r := c.answer()
-		s.finish(c, r)
+		r := c.answer(ctx)
+		s.finish(ctx, c, r)
 		return r.result(), nil
 	}
 }
 
 // answer checks who asks, what, and whether the seat is theirs; then runs the tool.
-func (c *call) answer() (r *reply) {
+func (c *call) answer(ctx context.Context) (r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.s.log.Error("panic in a tool", "tool", c.def.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			r = &reply{bad: true, blocks: []block{{text: c.def.name + " failed: an internal fault, which is in the daemon's log. If the robot moves, call stop; otherwise look again and go on."}}}
 		}
 	}()
-	who, ok := door.From(c.ctx)
+	who, ok := door.From(ctx)
 	if !ok {
 		return refusal(c.def, "no principal", "an unauthenticated call", "a known token", "Connect with a token of the launch file.")
 	}
@@ -161,7 +160,7 @@ func (c *call) answer() (r *reply) {
 			}
 		}
 	}
-	old := c.renew()
+	old := c.renew(ctx)
 	if c.def.access == edit {
 		if c.s.o.Stage.Snapshot().Scene == nil {
 			return failure(c.def, blind())
@@ -169,7 +168,7 @@ func (c *call) answer() (r *reply) {
 		c.s.edits.Lock()
 		defer c.s.edits.Unlock()
 	}
-	r, err := c.def.run(c)
+	r, err := c.def.run(ctx, c)
 	if err != nil {
 		return failure(c.def, err)
 	}
@@ -190,7 +189,7 @@ const (
 
 // renew waits for a scene when there is none yet, and, for a look, when the newest is old. It returns words
 // for the result when the pictures stay old.
-func (c *call) renew() (old string) {
+func (c *call) renew(ctx context.Context) (old string) {
 	st := c.s.o.Stage
 	wait := nextScene
 	switch {
@@ -200,11 +199,11 @@ func (c *call) renew() (old string) {
 		}
 	case (c.def.access == observe || c.def.access == edit) && st.Snapshot().Scene == nil:
 		wait = firstScene
-		defer c.alive(c.def.name + ": waiting for the first pictures")()
+		defer c.alive(ctx, c.def.name+": waiting for the first pictures")()
 	default:
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := st.Refresh(ctx); err != nil {
 		c.s.log.Warn("scene not renewed", "tool", c.def.name, "err", err)
@@ -216,10 +215,10 @@ func (c *call) renew() (old string) {
 }
 
 // finish keeps and logs what came of a call.
-func (s *Server) finish(c *call, r *reply) {
+func (s *Server) finish(ctx context.Context, c *call, r *reply) {
 	took := time.Since(c.began)
-	lost := c.ctx.Err() != nil
-	if e, ok := c.ctx.Value(endingKey{}).(*ending); ok {
+	lost := ctx.Err() != nil
+	if e, ok := ctx.Value(endingKey{}).(*ending); ok {
 		e.add(func(ok bool) { s.delivered(c, ok) })
 	} else {
 		s.delivered(c, !lost)
