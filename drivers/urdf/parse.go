@@ -59,12 +59,13 @@ func readTree(doc []byte) (*node, error) {
 			if err != nil {
 				return nil, err
 			}
-			if len(open) > 0 {
+			switch {
+			case len(open) > 0:
 				p := open[len(open)-1]
 				p.kids = append(p.kids, n)
-			} else if root != nil {
+			case root != nil:
 				return nil, fmt.Errorf("urdf: a second document element <%s>; there must be one <robot>", n.name)
-			} else {
+			default:
 				root = n
 			}
 			if open = append(open, n); len(open) > maxDepth {

@@ -81,7 +81,7 @@ func (m *mesh) asset(name string) string {
 			continue
 		}
 		for _, v := range f {
-			n := m.normal(v, i, byVertex[v], fn)
+			n := smooth(i, byVertex[v], fn)
 			p := m.v[v]
 			key := [6]int32{
 				int32(math.Round(p.X * 1e6)), int32(math.Round(p.Y * 1e6)), int32(math.Round(p.Z * 1e6)),
@@ -102,8 +102,8 @@ func (m *mesh) asset(name string) string {
 	return fmt.Sprintf("<mesh name=%q vertex=\"%s\" normal=\"%s\" face=\"%s\"/>", name, vs, ns, fs)
 }
 
-// normal is that of vertex v on face i: the mean over its faces that lie nearly as face i does.
-func (m *mesh) normal(v, i int, faces []int, fn []r3.Vec) r3.Vec {
+// smooth is a vertex's normal on face i: the mean over the vertex's faces that lie nearly as face i does.
+func smooth(i int, faces []int, fn []r3.Vec) r3.Vec {
 	var n r3.Vec
 	u := r3.Unit(fn[i])
 	for _, k := range faces {
