@@ -24,9 +24,7 @@ func (d desk) Stop(ctx context.Context) (string, error) { return d.s.stop(ctx, "
 // EStop stops and latches.
 func (d desk) EStop(ctx context.Context) (string, error) {
 	d.s.rec.Decide(record.Decision{Kind: "estop", Who: "viactl", Text: "asked by an operator"})
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	if err := d.s.guard.EStop(ctx, "viactl"); err != nil {
+	if err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.EStop(ctx, "viactl") }); err != nil {
 		return "", fmt.Errorf("latched, but %s: %w", robot.StopNotConfirmed, err)
 	}
 	return robot.StopConfirmed.String() + ", and latched: nothing moves until viactl arm", nil
@@ -50,9 +48,7 @@ func (d desk) Arm(context.Context) (string, error) {
 // Disarm stops and allows no motion.
 func (d desk) Disarm(ctx context.Context) (string, error) {
 	d.s.rec.Decide(record.Decision{Kind: "disarm", Who: "viactl", Text: "asked by an operator"})
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	if err := d.s.guard.Disarm(ctx, "viactl"); err != nil {
+	if err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.Disarm(ctx, "viactl") }); err != nil {
 		return "", fmt.Errorf("disarmed, but %s: %w", robot.StopNotConfirmed, err)
 	}
 	return "disarmed: nothing moves until viactl arm", nil
@@ -81,9 +77,7 @@ func (r room) Stop(ctx context.Context) (string, error) { return r.s.stop(ctx, "
 // stop is every stop that is not a tool's.
 func (s *System) stop(ctx context.Context, who string) (string, error) {
 	s.rec.Decide(record.Decision{Kind: "stop", Who: who, Text: "asked for a stop"})
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	if err := s.mover.Stop(ctx); err != nil {
+	if err := inTime(ctx, s.mover.Stop); err != nil {
 		return "", fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
 	}
 	return robot.StopConfirmed.String(), nil

@@ -2,18 +2,30 @@ package launch
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
+	mcpgo "github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asViad makes this test binary the daemon itself, for tests that need a process of its own.
+const asViad = "VIAD_TEST_AS_VIAD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asViad) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // daemon is a running system on a twin as fast as it can, with a port of its own.
 type daemon struct {
 	*System
 	t   *testing.T
-	ctx context.Context
 	end func() error // once: stops it and returns Run's error
 }
 
@@ -29,6 +41,9 @@ func testConfig(t *testing.T, file string, change func(*Config)) *Config {
 	if change != nil {
 		change(c)
 	}
+	if err := c.check(); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -43,7 +58,7 @@ func start(t *testing.T, file string, change func(*Config)) *daemon {
 	done, ready := make(chan error, 1), make(chan struct{})
 	go func() { done <- s.Run(ctx, func() error { close(ready); return nil }) }()
 	ended := false
-	d := &daemon{System: s, t: t, ctx: ctx}
+	d := &daemon{System: s, t: t}
 	d.end = func() error {
 		if ended {
 			return nil
@@ -68,4 +83,75 @@ func start(t *testing.T, file string, change func(*Config)) *daemon {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// agent is a real MCP client of a daemon.
+type agent struct {
+	t *testing.T
+	c *mcpgo.Client
+}
+
+// connect opens a client over HTTP.
+func connect(t *testing.T, url, token string) *agent {
+	t.Helper()
+	c, err := mcpgo.NewStreamableHttpClient(url, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + token}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hello(t, c)
+}
+
+func hello(t *testing.T, c *mcpgo.Client) *agent {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() }) // a test may have closed it, or its server
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var req mcp.InitializeRequest
+	req.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	req.Params.ClientInfo = mcp.Implementation{Name: "launch-test", Version: "1"}
+	if _, err := c.Initialize(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	return &agent{t, c}
+}
+
+// call returns the texts of a tool's result, its pictures and whether it was an error.
+func (a *agent) call(tool string, args map[string]any) (text string, pictures int, refused bool) {
+	a.t.Helper()
+	var req mcp.CallToolRequest
+	req.Params.Name, req.Params.Arguments = tool, args
+	res, err := a.c.CallTool(a.t.Context(), req)
+	if err != nil {
+		a.t.Fatalf("%s: %v", tool, err)
+	}
+	var b strings.Builder
+	for _, c := range res.Content {
+		switch c := c.(type) {
+		case mcp.TextContent:
+			b.WriteString(c.Text + "\n")
+		case mcp.ImageContent:
+			pictures++
+		}
+	}
+	return b.String(), pictures, res.IsError
+}
+
+// must is call for what may not be refused.
+func (a *agent) must(tool string, args map[string]any) string {
+	a.t.Helper()
+	text, _, refused := a.call(tool, args)
+	if refused {
+		a.t.Fatalf("%s %v: %s", tool, args, text)
+	}
+	return text
+}
+
+// refused is call for what must be refused in these words.
+func (a *agent) refused(words, tool string, args map[string]any) {
+	a.t.Helper()
+	text, pictures, refused := a.call(tool, args)
+	if !refused || pictures > 0 || !strings.Contains(text, words) {
+		a.t.Errorf("%s %v: want a refusal that says %q, got %t with %d pictures: %s", tool, args, words, refused, pictures, text)
+	}
 }

@@ -54,6 +54,7 @@ type System struct {
 	episode  *episode
 	tools    *tool.Server
 	desk     *operator.Server
+	replies  replies
 }
 
 // Options of a System.
@@ -84,9 +85,6 @@ func New(ctx context.Context, c *Config, o Options) (*System, error) {
 // Close gives back what New opened. Run must have returned.
 func (s *System) Close() error {
 	var errs []error
-	if s.tools != nil {
-		errs = append(errs, s.tools.Close())
-	}
 	if s.rig != nil && s.rig.close != nil {
 		s.rig.close()
 	}
@@ -354,21 +352,27 @@ const firstScene = 60 * time.Second
 // stopAtEnd disarms, and thereby stops the robot, before any other part ends.
 func (s *System) stopAtEnd(ctx context.Context) error {
 	<-ctx.Done()
-	stop, cancel := withTimeout(ctx)
-	defer cancel()
-	if err := s.guard.Disarm(stop, "shutdown"); err != nil {
+	err := inTime(ctx, func(ctx context.Context) error {
+		return errors.Join(s.guard.Disarm(ctx, "shutdown"), s.tools.Close())
+	})
+	if err != nil {
 		s.log.Error("the robot's standstill was not confirmed at shutdown", "error", err)
-		return fmt.Errorf("stop NOT confirmed: use the e-stop: %w", err)
+		return fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
 	}
+	// What the agent asked for has ended; its reply may still be on the way.
+	s.replies.wait(lastReplies)
 	return nil
 }
+
+// lastReplies is how long replies may take once the robot stands still.
+const lastReplies = 5 * time.Second
 
 // handler is the door with both rooms behind it.
 func (s *System) handler(agents http.Handler) (http.Handler, error) {
 	c := s.cfg
 	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.Listen.Hosts, Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
 	m := http.NewServeMux()
-	m.Handle("/mcp", d.Guard(agents))
+	m.Handle("/mcp", d.Guard(s.replies.count(agents)))
 	if !c.Page.Enabled {
 		m.Handle("/", d.Public(http.NotFoundHandler()))
 		return m, nil

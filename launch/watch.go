@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"image"
 	"strings"
@@ -33,7 +32,7 @@ type watch struct {
 
 // Call is tool.Recorder.
 func (w *watch) Call(r tool.Record) {
-	text := strings.Join(r.Texts, "\n")
+	text := words(r.Texts)
 	w.mu.Lock()
 	w.seq++
 	w.calls = append([]web.Call{{
@@ -69,6 +68,17 @@ func (w *watch) line(r tool.Record) record.Call {
 		}
 	}
 	return c
+}
+
+// words is the readout without the labels of its pictures.
+func words(texts []string) string {
+	var out []string
+	for _, t := range texts {
+		if !strings.HasPrefix(t, "view: ") {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 func argsText(raw []byte) string {
@@ -124,8 +134,3 @@ func paint(sn *stage.Snapshot, p *view.Painter) ([]web.Picture, error) {
 
 // liveQuality is the JPEG quality of live pictures, a little below that of the agent's.
 const liveQuality = 75
-
-// withTimeout bounds a stop that nobody waits for any more.
-func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
-}
