@@ -84,6 +84,9 @@ func (c *Controller) Go(ctx context.Context, plan robot.Plan) (robot.Outcome, er
 		return robot.Outcome{}, err
 	}
 	m := newMotion(c, plan, before, stops)
+	if !m.start.Before(m.deadline) {
+		return robot.Outcome{}, errors.New("not started: the plan's deadline has passed")
+	}
 	end := m.run(ctx)
 	if end.notStarted != nil {
 		return robot.Outcome{}, fmt.Errorf("not started: %w", end.notStarted)
@@ -164,33 +167,32 @@ func (c *Controller) hold(cancel context.CancelFunc, stops uint64) bool {
 }
 
 // release waits for the call into the body to return, and remembers it if it does not.
-func (c *Controller) release(cancel context.CancelFunc, done <-chan error) error {
+func (c *Controller) release(cancel context.CancelFunc, done <-chan error) {
 	cancel()
-	err, ok := c.await(done, c.set.StopTime)
+	ok := c.await(done, c.set.StopTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel = nil
 	if !ok {
 		c.lost = done
 	}
-	return err
 }
 
-// await receives from done, with patience on the robot's clock.
-func (c *Controller) await(done <-chan error, patience time.Duration) (err error, ok bool) {
+// await receives from done, with patience on the robot's clock; false when nothing came.
+func (c *Controller) await(done <-chan error, patience time.Duration) bool {
 	select {
-	case err = <-done:
-		return err, true
+	case <-done:
+		return true
 	default:
 	}
 	tick := c.clock.Ticker(c.set.Tick)
 	defer tick.Stop()
 	for end := c.clock.Now().Add(patience); c.clock.Now().Before(end); {
 		select {
-		case err = <-done:
-			return err, true
+		case <-done:
+			return true
 		case <-tick.C():
 		}
 	}
-	return nil, false
+	return false
 }

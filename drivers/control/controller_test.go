@@ -223,6 +223,9 @@ func goRefuses(t *testing.T) {
 	gone, cancel := context.WithCancel(bg)
 	cancel()
 	refused("ended caller", "canceled", gone, p)
+	late := p
+	late.Deadline = r.clock.Now()
+	refused("too late", "deadline has passed", bg, late)
 	refused("no plan", "not made by a planner", bg, robot.Plan{})
 	r.body.SetMode(robot.ModeRunstopped, "button")
 	refused("runstop", "runstopped: button", bg, p)

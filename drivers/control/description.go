@@ -29,7 +29,7 @@ type JointDesc struct {
 // speed <= min(Vel, max(0, sqrt(C (Hi - q)) - O)) upwards, and the mirror with (q - Lo) downwards.
 type Envelope struct{ O, C, Lo, Hi float64 }
 
-// JawDesc maps the aperture to finger joints: position = Lower + aperture/Max * (Open - Lower).
+// JawDesc maps the aperture to finger joints: position = Shut + aperture/Max * (Open - Shut).
 type JawDesc struct {
 	Max    float64 // metres between the pads
 	Speed  float64 // metres per second of aperture

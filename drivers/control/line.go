@@ -34,8 +34,6 @@ type blocked struct {
 	s    float64 // share of the line that was reached
 	q    joints  // configuration there
 	goal frame   // the pose that could not be met
-	gap  gap
-	jump bool // the joints would have to jump: a singularity
 }
 
 // tracer walks a chain along a straight line of the tool.
@@ -72,7 +70,7 @@ func (t *tracer) advance(s float64, p pull, depth int) *blocked {
 		return nil
 	}
 	if depth == knotDeep {
-		return &blocked{s: last.s, q: last.q, goal: goal, gap: g, jump: ok}
+		return &blocked{s: last.s, q: last.q, goal: goal}
 	}
 	if b := t.advance((last.s+s)/2, p, depth+1); b != nil {
 		return b

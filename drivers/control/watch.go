@@ -25,7 +25,6 @@ const (
 type watch struct {
 	start    time.Time   // when the body was called
 	returned time.Time   // when it returned without an error; zero before
-	err      error       // what it returned later
 	refAt    time.Time   // when ref was taken
 	ref      robot.State // the reading that progress is measured from
 	last     robot.State // the reading before this one
