@@ -194,28 +194,46 @@ func fillTri(grid []sample, w, h int, t *screenTri, ss, ox, oy float32) {
 	}
 }
 
-// resolve brings the fine grid down onto the canvas.
+// resolve brings the fine grid down onto the canvas, the upper and the lower half of it side by side.
 func resolve(c *canvas, grid []sample, box image.Rectangle, ss int, k look) {
-	w := box.Dx() * ss
 	if k.opacity == 0 {
 		k.opacity = 1
 	}
-	for y := box.Min.Y; y < box.Max.Y; y++ {
-		for x := box.Min.X; x < box.Max.X; x++ {
-			gx, gy := (x-box.Min.X)*ss, (y-box.Min.Y)*ss
-			resolvePixel(c, grid, w, gx, gy, ss, x, y, k)
+	rows := func(from, to int) {
+		for y := from; y < to; y++ {
+			for x := box.Min.X; x < box.Max.X; x++ {
+				gx, gy := (x-box.Min.X)*ss, (y-box.Min.Y)*ss
+				resolvePixel(c, grid, box.Dx()*ss, gx, gy, ss, x, y, &k)
+			}
 		}
 	}
+	middle := (box.Min.Y + box.Max.Y) / 2
+	both(func() { rows(box.Min.Y, middle) }, func() { rows(middle, box.Max.Y) })
 }
 
-func resolvePixel(c *canvas, grid []sample, w, gx, gy, ss, x, y int, k look) {
+// both runs two functions side by side. A panic of either comes out here, where the caller can catch it.
+func both(a, b func()) {
+	done := make(chan any, 1)
+	go func() {
+		defer func() { done <- recover() }()
+		a()
+	}()
+	defer func() {
+		if p := <-done; p != nil {
+			panic(p)
+		}
+	}()
+	b()
+}
+
+func resolvePixel(c *canvas, grid []sample, w, gx, gy, ss, x, y int, k *look) {
 	var n, hid, hidEdge int
 	var r, g, b, depth float32
 	at := y*c.w + x
 	for j := range ss {
 		for i := range ss {
 			s := &grid[(gy+j)*w+gx+i]
-			if math.IsInf(float64(s.z), 1) {
+			if s.z > math.MaxFloat32 {
 				continue
 			}
 			edge := onEdge(grid, w, gx+i, gy+j)
@@ -259,18 +277,19 @@ const (
 
 // onEdge says whether a sample of the solid lies on its outline, or where one part stands before another.
 func onEdge(grid []sample, w, x, y int) edgeKind {
-	s := &grid[y*w+x]
+	at := y*w + x
+	s := &grid[at]
 	kind := noEdge
-	for _, d := range [4][2]int{{1, 0}, {-1, 0}, {0, 1}, {0, -1}} {
-		nx, ny := x+d[0], y+d[1]
-		if nx < 0 || ny < 0 || nx >= w || ny*w >= len(grid) {
+	for i, d := range [4]int{1, -1, w, -w} {
+		n := at + d
+		if i == 0 && x+1 == w || i == 1 && x == 0 || n < 0 || n >= len(grid) {
 			continue
 		}
-		o := &grid[ny*w+nx]
-		if math.IsInf(float64(o.z), 1) {
+		o := &grid[n]
+		if o.z > math.MaxFloat32 {
 			return silhouette
 		}
-		if o.part != s.part || o.z-s.z > .008 || math.Abs(float64(o.shade-s.shade)) > .1 {
+		if o.part != s.part || o.z-s.z > .008 || o.shade-s.shade > .1 || s.shade-o.shade > .1 {
 			kind = crease
 		}
 	}

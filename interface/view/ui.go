@@ -17,8 +17,8 @@ import (
 // and target on the right, and ov on top.
 func (p *Painter) UI(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, UIWidth, UIHeight))
-	p.sidebar(img, sn)
-	v := p.cloudView(sn, img)
+	var v view3D
+	both(func() { p.sidebar(img, sn) }, func() { v = p.cloudView(sn, img) }) // they share no pixel
 	defer p.putCells(v.c.z)
 	v.axes()
 	v.way(sn)
