@@ -142,7 +142,7 @@ func defaults(mobile bool) Config {
 		Limits:     defaultLimits(mobile),
 		Caps:       defaultCaps(),
 		Perception: Perception{Rate: 5, Voxel: 0.004, Self: 0.015, Body: 0.03},
-		View:       View{Target: []Length{0.5, 0, 0.1}, Distance: 1.2, Elevation: 35 * degree},
+		View:       View{Target: []Length{0.45, 0, 0.2}, Distance: 1.4, Elevation: 35 * degree},
 		Preview:    Preview{Age: Duration(600e9), Moved: 0.005, Turn: Angle(0.5 * degree)},
 		Record:     Record{Folder: "record", Quota: 2 << 30, States: 10, WhenFull: "go_on"},
 		Page:       Page{Enabled: true, Rate: 3},
