@@ -117,11 +117,13 @@ func (p *page) ask(q, to any) error {
 }
 
 // shoot moves the gripper ("move") or the viewport's camera ("look") to each point and takes a picture there.
-func (p *page) shoot(what string, at []r3.Vec) (s shots, err error) {
+// With loop the page draws all the time meanwhile, else once for each.
+func (p *page) shoot(what string, loop bool, at []r3.Vec) (s shots, err error) {
 	q := struct {
+		Loop   bool         `json:"loop"`
 		Do     string       `json:"do"`
 		Points [][3]float64 `json:"points"`
-	}{Do: what}
+	}{Do: what, Loop: loop}
 	for _, v := range at {
 		q.Points = append(q.Points, xyz(v))
 	}

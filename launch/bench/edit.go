@@ -27,6 +27,7 @@ type editCase struct {
 	voxel float64
 	goals bool // this is the case that the goals are set for
 	orbit bool // the viewport moves, not the target
+	loop  bool // the page draws all the time while its pictures are taken
 }
 
 // editResult is the times of one case in milliseconds.
@@ -45,6 +46,7 @@ func editCases() []editCase {
 	return []editCase{
 		{name: "edit, the twin's own cloud", voxel: 0.004, set: still},
 		{name: "edit, dense cloud", voxel: denseVoxel, goals: true, sees: dense(3), set: fine600},
+		{name: "edit, dense cloud, a page that draws all the time", voxel: denseVoxel, loop: true, sees: dense(3), set: fine600},
 		{name: "viewport turned, dense cloud", voxel: denseVoxel, orbit: true, sees: dense(3), set: fine600},
 		{name: "edit, the daemon as shipped", voxel: 0.004},
 	}
@@ -183,7 +185,7 @@ func (b *pair) shoot(shots int) error {
 		eye, _, _, _ := v.Basis()
 		at = append(at, eye)
 	}
-	s, err := b.p.shoot(what, at)
+	s, err := b.p.shoot(what, b.res.loop, at)
 	if err != nil {
 		return err
 	}
@@ -242,6 +244,9 @@ func (b *pair) keep(ctx context.Context, folder string) error {
 	name := filepath.Join(folder, fmt.Sprintf("%d-points", b.res.points))
 	if b.res.orbit {
 		name += "-orbit"
+	}
+	if b.res.loop {
+		name += "-loop"
 	}
 	b.n++
 	if err := b.change(ctx); err != nil {

@@ -22,7 +22,7 @@ type options struct {
 	physics              time.Duration // per round, physics time
 	moves                int
 	keep, out, only, cpu string
-	robots               string
+	robots, scenes       string
 }
 
 func main() {
@@ -34,9 +34,10 @@ func main() {
 	flag.DurationVar(&o.physics, "physics", 2*time.Second, "physics time of a round")
 	flag.IntVar(&o.moves, "moves", 10, "executes of a 10 cm move")
 	flag.StringVar(&o.keep, "keep", "", "folder that gets the pictures of both ways")
-	flag.StringVar(&o.out, "out", "docs/bench.md", "file that keeps the tables; empty: none, and a partial run keeps none")
+	flag.StringVar(&o.out, "out", "docs/bench.md", "file that keeps the tables of a whole run")
 	flag.StringVar(&o.only, "only", "edit,steps,execute", "which parts")
 	flag.StringVar(&o.robots, "robots", "fr3,stretch4", "whose physics")
+	flag.StringVar(&o.scenes, "scenes", "", "only scenes with these words in their name")
 	flag.StringVar(&o.cpu, "cpuprofile", "", "file for a CPU profile of this process, the daemon in it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -84,7 +85,7 @@ func run(ctx context.Context, o options) (err error) {
 			fmt.Println()
 		}
 	}
-	if o.out == "" || len(rep.tables) < 3 {
+	if o.out == "" || len(rep.tables) < 3 || o.scenes != "" {
 		return nil
 	}
 	return rep.save(o.out)
@@ -93,11 +94,17 @@ func run(ctx context.Context, o options) (err error) {
 func edit(ctx context.Context, o options, rep *report) error {
 	var rs []editResult
 	for _, c := range editCases() {
+		if !strings.Contains(c.name, o.scenes) {
+			continue
+		}
 		r, err := measureEdit(ctx, c, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		rs = append(rs, r)
+	}
+	if len(rs) == 0 {
+		return fmt.Errorf("no scene has %q in its name", o.scenes)
 	}
 	t := editTable(rs)
 	t.notes = append(t.notes, editNotes(rs)...)

@@ -1,5 +1,5 @@
 // The paper's way of the same picture: the cloud as three.js points, the target gripper as a mesh, two feeds.
-// It draws only when asked, which is quicker for the screenshot than a page that draws all the time.
+// It draws only when asked, which is the quickest for a screenshot, or all the time, as viewers for people do.
 import * as THREE from "three";
 
 const view = document.getElementById("view");
@@ -61,17 +61,26 @@ for (const i of [0, 1]) {
   await img.decode();
 }
 
+let looping = false;
+const draw = () => looping || renderer.render(world, camera);
+
+// loop makes three.js draw every frame that the browser has time for, or only when asked.
+globalThis.loop = (on) => {
+  looping = on;
+  renderer.setAnimationLoop(on ? () => renderer.render(world, camera) : null);
+};
+
 // move puts the target's closure point at p and draws.
 globalThis.move = (p) => {
   gripper.position.fromArray(p);
   document.getElementById("status").textContent = `target ${p.map((x) => x.toFixed(4)).join("  ")} m`;
-  renderer.render(world, camera);
+  draw();
 };
 // look puts the viewport's camera at p and draws.
 globalThis.look = (p) => {
   camera.position.fromArray(p);
   camera.lookAt(...scene.target);
-  renderer.render(world, camera);
+  draw();
 };
 const gl = renderer.getContext();
 const info = gl.getExtension("WEBGL_debug_renderer_info");

@@ -1,6 +1,6 @@
 // The browser side of the benchmark: opens page.html with the scene of a folder and answers one JSON line per
 // line on stdin. {"do": "move", "points": [[x,y,z], ...]} moves the gripper to each, or with "look" the viewport's
-// camera, and takes a picture of each: {"ms": [...], "bytes": [...], "distinct": n}. {"keep": path} writes a PNG of the page as it is: {}.
+// camera, and takes a picture of each; with "loop": true the page draws all the time meanwhile: {"ms": [...], "bytes": [...], "distinct": n}. {"keep": path} writes a PNG of the page as it is: {}.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
@@ -46,6 +46,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     say({});
     continue;
   }
+  if (ask.loop) await page.evaluate("loop(true)");
   const ms = [], bytes = [], seen = new Set();
   for (const p of ask.points) {
     const t = performance.now();
@@ -55,6 +56,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     bytes.push(jpeg.length);
     seen.add(createHash("sha256").update(jpeg).digest("hex"));
   }
+  if (ask.loop) await page.evaluate("loop(false)");
   say({ ms, bytes, distinct: seen.size });
 }
 await browser.close();
