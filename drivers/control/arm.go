@@ -92,7 +92,7 @@ func (t *tracer) seeds(start, stuck joints) []joints {
 	for i := range t.c.n {
 		mid[i] = (t.lo[i] + t.hi[i]) / 2
 	}
-	seeds := []joints{start, stuck, mid}
+	seeds := append(make([]joints, 0, 48), start, stuck, mid)
 	for _, from := range []joints{start, stuck} {
 		for _, turn := range []float64{-1.6, -0.8, 0.8, 1.6} {
 			a, b := from, from

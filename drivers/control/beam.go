@@ -7,7 +7,6 @@ import "math"
 // past a limit by swinging the elbow early, which a local pull cannot see.
 type beam struct {
 	*tracer
-	layers []map[int]*node
 }
 
 // node is one configuration of a layer.

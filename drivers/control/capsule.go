@@ -18,8 +18,9 @@ func slack(c robot.LinkClass) float64 {
 		return 0.008
 	case robot.ClassBase:
 		return 0.03
+	default:
+		return 0.02
 	}
-	return 0.02
 }
 
 const maxCut = 4 // pieces per direction
@@ -133,7 +134,7 @@ func coverBox(size r3.Vec, slack float64) []geom.Capsule {
 	nm := pieces(mid, thin/float64(nt), slack)
 	wm, wt := mid/float64(nm), thin/float64(nt)
 	rc := math.Hypot(wm/2, wt/2)
-	var cs []geom.Capsule
+	cs := make([]geom.Capsule, 0, nm*nt)
 	for i := range nm {
 		for j := range nt {
 			c := coverRod(ax[0], long/2, rc, slack/4)

@@ -91,7 +91,7 @@ func (c *Controller) Go(ctx context.Context, plan robot.Plan) (robot.Outcome, er
 	if end.notStarted != nil {
 		return robot.Outcome{}, fmt.Errorf("not started: %w", end.notStarted)
 	}
-	return m.conclude(end), nil
+	return m.conclude(context.WithoutCancel(ctx), end), nil
 }
 
 func (c *Controller) mayStart(ctx context.Context) error {

@@ -53,14 +53,14 @@ func (s *solver) solve(q *joints, goal frame, n int, p pull) gap {
 			best, g = *q, now
 		}
 		var z joints
-		if p != nil && it < n/2 {
+		switch pulled := p != nil && it < n/2; {
+		case pulled:
 			p(q, &z)
-		} else if now.solved() {
-			break
-		} else if now.cost() < 0.95*mark {
+		case now.solved(), it-since > patience && now.cost() >= 0.95*mark: // there, or in a local minimum
+			*q = best
+			return g
+		case now.cost() < 0.95*mark:
 			mark, since = now.cost(), it
-		} else if it-since > patience {
-			break // a local minimum
 		}
 		s.step(q, e, &z, &j)
 	}
@@ -201,16 +201,6 @@ func (s *solver) centre(gain, most float64) pull {
 		for i := range s.c.n {
 			x, half := s.share(q, i)
 			z[i] = -gain * x * x * x * half
-		}
-		clipNorm(z, most)
-	}
-}
-
-// towards pulls to a posture.
-func (s *solver) towards(want joints, gain, most float64) pull {
-	return func(q, z *joints) {
-		for i := range s.c.n {
-			z[i] = gain * (want[i] - q[i])
 		}
 		clipNorm(z, most)
 	}

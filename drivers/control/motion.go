@@ -81,7 +81,7 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 			done <- err // release takes it again
 			if end, over = m.returned(ctx, err); !over {
 				m.watch.returned = c.clock.Now()
-				end, over = m.settle(ctx, tick, look)
+				end, over = m.settle(ctx, tick, look), true
 			}
 		case <-tick.C():
 			end, over = m.look(ctx, look)
@@ -95,15 +95,15 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 }
 
 // settle goes on looking after the body has returned.
-func (m *motion) settle(ctx context.Context, tick robot.Ticker, look func(robot.State, time.Time) (ending, bool)) (ending, bool) {
+func (m *motion) settle(ctx context.Context, tick robot.Ticker, look func(robot.State, time.Time) (ending, bool)) ending {
 	for {
 		select {
 		case <-tick.C():
 			if end, over := m.look(ctx, look); over {
-				return end, true
+				return end
 			}
 		case <-ctx.Done():
-			return m.ended(ctx), true
+			return m.ended(ctx)
 		}
 	}
 }
@@ -197,8 +197,9 @@ func (m *motion) goal() geom.Pose {
 		return m.plan.Waypoint.Tool
 	case robot.KindBase:
 		return m.plan.End
+	default:
+		return m.plan.Start
 	}
-	return m.plan.Start
 }
 
 func join(a, b string) string {

@@ -12,7 +12,7 @@ import (
 
 // Stop ends whatever moves: it cancels the running call into the body, walks the ladder and returns nil
 // only when standstill was measured. It takes no lock that Go holds, works with stale state, and goes on
-// when ctx ends: half a stop helps nobody.
+// when the context ends: half a stop helps nobody.
 func (c *Controller) Stop(ctx context.Context) error {
 	c.stopping.Add(1)
 	defer c.stopping.Add(-1)
@@ -23,21 +23,21 @@ func (c *Controller) Stop(ctx context.Context) error {
 	if cancel != nil {
 		cancel()
 	}
-	_, err := c.ladder()
+	_, err := c.ladder(context.WithoutCancel(ctx))
 	return err
 }
 
 // ladder is zero velocity, cancel, hold, and then, only if the robot still moves or nothing can be
 // measured, power.
-func (c *Controller) ladder() (powered bool, err error) {
+func (c *Controller) ladder(ctx context.Context) (powered bool, err error) {
 	var errs []error
 	for _, r := range []robot.Rung{robot.RungZeroVelocity, robot.RungCancel, robot.RungHold} {
-		errs = append(errs, c.halt(r))
+		errs = append(errs, c.halt(ctx, r))
 	}
 	if c.standstill(c.set.StopTime) {
 		return false, nil
 	}
-	errs = append(errs, c.halt(robot.RungPower))
+	errs = append(errs, c.halt(ctx, robot.RungPower))
 	if c.standstill(c.set.StopTime) {
 		return true, nil
 	}
@@ -47,8 +47,8 @@ func (c *Controller) ladder() (powered bool, err error) {
 var errNoStandstill = errors.New(" (standstill was not measured)")
 
 // halt asks for one rung and gives it its time. A rung that hangs is left behind.
-func (c *Controller) halt(r robot.Rung) error {
-	ctx, cancel := robot.WithTimeout(context.Background(), c.clock, c.set.RungTime)
+func (c *Controller) halt(ctx context.Context, r robot.Rung) error {
+	ctx, cancel := robot.WithTimeout(ctx, c.clock, c.set.RungTime)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- c.body.Halt(ctx, r) }()
@@ -118,7 +118,7 @@ func (c *Controller) restLimit(j robot.Joint) float64 {
 }
 
 // conclude stops what must be stopped, measures standstill and writes the outcome from measured joints.
-func (m *motion) conclude(end ending) robot.Outcome {
+func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 	c := m.c
 	still, powered := end.settled, false
 	switch {
@@ -126,7 +126,7 @@ func (m *motion) conclude(end ending) robot.Outcome {
 		still = c.standstill(3*c.set.RungTime + 2*c.set.StopTime)
 	case end.cut:
 		var err error
-		powered, err = c.ladder()
+		powered, err = c.ladder(ctx)
 		still = err == nil
 	case !end.settled:
 		still = c.standstill(c.set.StopTime)

@@ -158,7 +158,7 @@ func (c LinkClass) String() string {
 	return [...]string{"arm", "base", "hand", "finger", "held object"}[c]
 }
 
-// Body part in space: a capsule of one link, odometry frame.
+// LinkCapsule is a body part in space: a capsule of one link, odometry frame.
 type LinkCapsule struct {
 	Link  string
 	Class LinkClass
@@ -196,7 +196,7 @@ type Plan struct {
 }
 
 // Unreachable is a Planner's reason that there is no plan. It is written for an agent choosing its next waypoint.
-type Unreachable struct {
+type Unreachable struct { //nolint:errname // a word of the contract
 	Joint string    // the joint that runs out, or empty
 	By    float64   // how far past its limit the joint would have to go, metres or radians
 	Unit  string    // "m" or "rad"

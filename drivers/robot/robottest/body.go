@@ -127,7 +127,7 @@ func (b *Body) Halts() []robot.Rung {
 	return append([]robot.Rung(nil), b.halts...)
 }
 
-// Deadman: Follow runs in this process and dies with it.
+// Deadman is short: Follow runs in this process and dies with it.
 func (b *Body) Deadman() time.Duration { return 100 * time.Millisecond }
 
 // pathTime is the trajectory's own time at t, its rate, and whether the run is at its end.

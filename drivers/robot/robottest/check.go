@@ -308,20 +308,25 @@ func malformed(m *robot.Model) []spoiled {
 		{"base far from measured", func(t *robot.Trajectory) { each(t, func(p *robot.Point) { p.Base.X += 0.5 }) }},
 	}
 	for j, joint := range m.Joints {
-		far := 0.3
-		if joint.Prismatic {
-			far = 0.1
-		}
-		list = append(
-			list,
-			spoiled{joint.Name + " far from measured", func(t *robot.Trajectory) {
-				each(t, func(p *robot.Point) { p.Q[j] += far })
-			}},
-			spoiled{joint.Name + " jumps", func(t *robot.Trajectory) { mid(t).Q[j] += joint.Vel * 0.5 }},
-			spoiled{joint.Name + " past its limit", func(t *robot.Trajectory) { crawl(t, j, joint.Max+0.01) }},
-		)
+		list = append(list, spoiledJoint(j, joint)...)
 	}
 	return list
+}
+
+func spoiledJoint(j int, joint robot.Joint) []spoiled {
+	far := 0.3
+	if joint.Prismatic {
+		far = 0.1
+	}
+	return []spoiled{
+		{joint.Name + " far from measured", func(t *robot.Trajectory) {
+			for i := range t.Points {
+				t.Points[i].Q[j] += far
+			}
+		}},
+		{joint.Name + " jumps", func(t *robot.Trajectory) { t.Points[len(t.Points)/2].Q[j] += joint.Vel * 0.5 }},
+		{joint.Name + " past its limit", func(t *robot.Trajectory) { crawl(t, j, joint.Max+0.01) }},
+	}
 }
 
 // crawl stretches the trajectory so that joint j goes to q at a tenth of the speed limit at most.

@@ -24,7 +24,7 @@ func model() *robot.Model {
 }
 
 func TestFakeBodyInBubble(t *testing.T) {
-	CheckBody(t, func(t *testing.T) Subject {
+	CheckBody(t, func(*testing.T) Subject {
 		return Subject{Body: NewBody(model(), robot.WallClock{}, nil), Clock: robot.WallClock{}, Model: model()}
 	}, synctest.Test)
 }
