@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -308,7 +309,7 @@ func malformed(m *robot.Model) []spoiled {
 		{"base far from measured", func(t *robot.Trajectory) { each(t, func(p *robot.Point) { p.Base.X += 0.5 }) }},
 	}
 	for j, joint := range m.Joints {
-		list = append(list, spoiledJoint(j, joint)...)
+		list = slices.Concat(list, spoiledJoint(j, joint))
 	}
 	return list
 }
