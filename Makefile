@@ -28,6 +28,7 @@ long: ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
 
 bench: ## the table of ratios, kept in docs/bench.md (npm, Debian's chromium)
+	@.ci/packages ci
 	cd launch/bench/browser && npm ci --silent --no-audit --no-fund
 	$(GO) run ./launch/bench
 

@@ -220,7 +220,7 @@ func both(a, b func()) {
 	}()
 	defer func() {
 		if p := <-done; p != nil {
-			panic(p)
+			panic(p) //nolint:forbidigo // not raised here: handed on to whom it belongs
 		}
 	}()
 	b()

@@ -49,7 +49,7 @@ func measureExecute(ctx context.Context, o options) (res executeResult, err erro
 
 func executeTable(r executeResult) table {
 	s := func(x series, p float64) string { return fmt.Sprintf("%.2f s", x.percentile(p)) }
-	settle, rest := series{}, series{}
+	settle, rest := make(series, 0, len(r.wall)), make(series, 0, len(r.wall))
 	for i := range r.wall {
 		settle, rest = append(settle, 1e3*(r.took[i]-r.planned[i])), append(rest, 1e3*(r.wall[i]-r.took[i]))
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/pprof"
@@ -40,15 +41,15 @@ func main() {
 	flag.StringVar(&o.scenes, "scenes", "", "only scenes with these words in their name")
 	flag.StringVar(&o.cpu, "cpuprofile", "", "file for a CPU profile of this process, the daemon in it")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // the program's own exit code
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(o options) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	if o.blocks < 1 || o.edits < o.blocks || o.shots < o.blocks || o.rounds < 1 || o.moves < 1 {
 		return errors.New("every count must be at least 1, and edits and shots at least as many as blocks")
 	}
@@ -82,7 +83,9 @@ func run(ctx context.Context, o options) (err error) {
 			if err := rep.tables[n+i].write(os.Stdout); err != nil {
 				return err
 			}
-			fmt.Println()
+			if _, err := io.WriteString(os.Stdout, "\n"); err != nil {
+				return err
+			}
 		}
 	}
 	if o.out == "" || len(rep.tables) < 3 || o.scenes != "" {

@@ -39,7 +39,8 @@ type table struct {
 
 // write prints the table as Markdown that is also legible as plain text.
 func (t *table) write(w io.Writer) error {
-	cells := [][]string{{"what", t.ours, t.theirs, "ratio", "goal", ""}}
+	cells := make([][]string, 0, 1+len(t.rows))
+	cells = append(cells, []string{"what", t.ours, t.theirs, "ratio", "goal", ""})
 	for _, r := range t.rows {
 		goal := ""
 		if r.goal != 0 {
