@@ -19,15 +19,15 @@ func TestUntouchedThingsLieStill(t *testing.T) {
 		seeds = 12
 	}
 	for seed := range seeds {
-		w := newStillness(t, Options{Robot: "fr3", World: "tabletop", Seed: seed})
+		o := Options{Robot: "fr3", World: "tabletop", Seed: seed}
+		if seed%4 == 3 {
+			o.Robot, o.World = "stretch4", "room"
+		}
+		w := newStillness(t, o)
 		rng := rand.New(rand.NewPCG(seed, 1))
-		for range 2 {
-			w.swing(rng)
-		}
+		w.swing(rng)
+		w.swing(rng)
 		w.p.close()
-		if t.Failed() {
-			return
-		}
 	}
 }
 
@@ -59,7 +59,11 @@ func newStillness(t *testing.T, o Options) *stillness {
 	w.s, w.j = newServo(w.p), newJaw(w.p, &w.mach)
 	for _, j := range w.p.free {
 		b := w.p.m.JointInfo(j).Body
-		w.start[b] = w.p.bodyPose(b)
+		placed, ok := w.p.meta.Object(w.p.m.Name(mj.Body, b))
+		if !ok {
+			t.Fatalf("the world did not place %s", w.p.m.Name(mj.Body, b))
+		}
+		w.start[b] = placed.Start
 	}
 	return w
 }
@@ -83,9 +87,7 @@ func (w *stillness) swing(rng *rand.Rand) {
 		if err := w.p.step(&w.s, &w.j); err != nil {
 			w.t.Fatal(err)
 		}
-		if w.check(); w.t.Failed() {
-			return
-		}
+		w.check()
 	}
 }
 
@@ -102,6 +104,7 @@ func (w *stillness) check() {
 		if v > 0.05 || d > 0.001 {
 			w.t.Errorf("seed %d, %.3f s: %s, untouched, is %.2f mm off at %.3f m/s", w.seed, w.p.d.Time(),
 				w.p.m.Name(mj.Body, info.Body), 1e3*d, v)
+			w.touched[info.Body] = true // said once
 		}
 	}
 }
