@@ -155,3 +155,17 @@ func (a *agent) refused(words, tool string, args map[string]any) {
 		a.t.Errorf("%s %v: want a refusal that says %q, got %t with %d pictures: %s", tool, args, words, refused, pictures, text)
 	}
 }
+
+// tools are the names of the tools.
+func (a *agent) tools() []string {
+	a.t.Helper()
+	res, err := a.c.ListTools(a.t.Context(), mcp.ListToolsRequest{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var names []string
+	for _, t := range res.Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
