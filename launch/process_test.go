@@ -58,14 +58,14 @@ func ends(t *testing.T, c *exec.Cmd, code int, says ...string) {
 
 func TestCommandLine(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	text := strings.Replace(shipped(t, "twin-franka.yaml"), "  translate: 0.1 m", "  tranlsate: 0.1 m", 1)
+	text := strings.Replace(shipped(t, "twin-franka.yaml"), "  translate: 0.1 m", "  translat: 0.1 m", 1)
 	if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, viad(t, "check", "twin-franka.yaml"), ExitOK, "fine", "Franka FR3 (twin)")
 	ends(t, viad(t, "check", "twin-stretch4.yaml"), ExitOK, "Stretch 4 (twin), 2d face")
-	ends(t, viad(t, "check", bad), ExitUsage, bad+":", "tranlsate", "^")
-	ends(t, viad(t, "run", bad), ExitUsage, "tranlsate")
+	ends(t, viad(t, "check", bad), ExitUsage, bad+":", "translat:", "^")
+	ends(t, viad(t, "run", bad), ExitUsage, "translat:")
 	ends(t, viad(t, "run", "nothing.yaml"), ExitUsage, "nothing.yaml")
 	ends(t, viad(t, "run", "twin-franka.yaml", "--listen", "0.0.0.0:1"), ExitUsage, "not a loopback address")
 	ends(t, viad(t, "dance"), ExitUsage, "dance")

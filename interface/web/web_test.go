@@ -1,0 +1,314 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+
+	"viad/interface/operator"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeRoom is a robot that is not there.
+type fakeRoom struct {
+	mu      sync.Mutex
+	painted int
+	blind   error
+	shown   uint64
+	calls   []Call
+	stops   int
+	stopErr error
+}
+
+func (r *fakeRoom) Status() operator.Status {
+	return operator.Status{Name: "fake", Armed: true, StateAge: -1}
+}
+
+func (r *fakeRoom) Live(context.Context) ([]Picture, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.painted++
+	return []Picture{{Name: "ui", JPEG: []byte{0xff, '\n', 0xd8}}}, r.blind
+}
+
+func (r *fakeRoom) Shown() (uint64, []Picture) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shown, []Picture{{Name: "head", JPEG: []byte("h")}, {Name: "wrist", JPEG: []byte("w")}}
+}
+
+func (r *fakeRoom) Calls() []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls
+}
+
+func (r *fakeRoom) Stop(context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stops++
+	return "stopped, confirmed", r.stopErr
+}
+
+func (r *fakeRoom) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+const goodToken = "viad_good"
+
+// serve is a page over room, and a browser that keeps cookies.
+func serve(t *testing.T, room Room, every time.Duration) (*httptest.Server, *http.Client) {
+	t.Helper()
+	p, err := New(Options{Room: room, Every: every, Lookup: func(token string) (string, bool) { return "alice", token == goodToken }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(p.Handler())
+	t.Cleanup(s.Close)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &http.Client{Jar: jar, Transport: s.Client().Transport}
+}
+
+func get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
+	t.Helper()
+	r, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return r, string(b)
+}
+
+func TestALinkLetsInAndLeavesNoToken(t *testing.T) {
+	s, c := serve(t, &fakeRoom{}, time.Hour)
+	if r, body := get(t, c, s.URL+"/"); r.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "name=\"token\"") {
+		t.Errorf("a stranger: %d", r.StatusCode)
+	}
+	if r, _ := get(t, c, s.URL+"/?token=viad_bad"); r.StatusCode != http.StatusUnauthorized || len(r.Cookies()) > 0 {
+		t.Errorf("a wrong token: %d", r.StatusCode)
+	}
+	r, body := get(t, c, s.URL+"/?token="+goodToken)
+	if r.StatusCode != http.StatusOK || r.Request.URL.RawQuery != "" || !strings.Contains(body, "id=\"stop\"") {
+		t.Errorf("the link: %d at %s", r.StatusCode, r.Request.URL)
+	}
+	for _, h := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy"} {
+		if r.Header.Get(h) == "" {
+			t.Errorf("no %s", h)
+		}
+	}
+	if r.Header.Get("Cache-Control") != "no-store" {
+		t.Error("the page may be kept by caches")
+	}
+	form, err := c.PostForm(s.URL+"/login", map[string][]string{"token": {goodToken}})
+	if err != nil || form.StatusCode != http.StatusOK {
+		t.Errorf("the form: %v %v", form, err)
+	}
+	if err := form.Body.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSessionsEndAndAreBounded(t *testing.T) {
+	now := time.Now()
+	s := newSessions()
+	first, err := s.open("alice", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, ok := s.find(first, now.Add(sessionTime-time.Second)); !ok || who != "alice" {
+		t.Error("a session ended early")
+	}
+	if _, ok := s.find(first, now.Add(sessionTime+time.Second)); ok {
+		t.Error("a session does not end")
+	}
+	first, err = s.open("alice", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxSessions {
+		if _, err := s.open("bob", now.Add(time.Duration(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := s.find(first, now); ok || len(s.byID) > maxSessions {
+		t.Errorf("%d sessions are kept, the oldest among them: %t", len(s.byID), ok)
+	}
+	if _, ok := s.find("", now); ok {
+		t.Error("no id is an id")
+	}
+}
+
+func TestStopAnswersWhatWasMeasured(t *testing.T) {
+	room := &fakeRoom{}
+	s, c := serve(t, room, time.Hour)
+	post := func(origin, bearer string) (int, stopAnswer) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/stop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		if bearer != "" {
+			req.Header.Set("Authorization", "Bearer "+bearer)
+		}
+		r, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a stopAnswer
+		if err := errors.Join(json.NewDecoder(r.Body).Decode(&a), r.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, a
+	}
+	for _, bearer := range []string{"", "viad_bad"} {
+		if code, _ := post(s.URL, bearer); code != http.StatusUnauthorized {
+			t.Errorf("a stranger with %q: %d", bearer, code)
+		}
+	}
+	if code, a := post("", goodToken); code != http.StatusOK || a.Note != "stopped, confirmed" {
+		t.Errorf("a script: %d %+v", code, a)
+	}
+	get(t, c, s.URL+"/?token="+goodToken)
+	for origin, want := range map[string]int{s.URL: 200, "": 403, "null": 403, "https://evil.example": 403} {
+		if code, _ := post(origin, ""); code != want {
+			t.Errorf("a cookie from %q: %d, want %d", origin, code, want)
+		}
+	}
+	room.set(func() { room.stopErr = errors.New("stop NOT confirmed: use the e-stop") })
+	if code, a := post(s.URL, ""); code != http.StatusBadGateway || a.OK || !strings.Contains(a.Error, "NOT confirmed") {
+		t.Errorf("a stop that was not confirmed: %d %+v", code, a)
+	}
+	if room.stops != 3 {
+		t.Errorf("%d stops", room.stops)
+	}
+}
+
+// message is one message of the feed.
+type message struct {
+	state *stateMessage
+	head  pictureHead
+	jpeg  []byte
+}
+
+func read(t *testing.T, c *websocket.Conn) message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	kind, b, err := c.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m message
+	if kind == websocket.MessageText {
+		m.state = &stateMessage{}
+		err = json.Unmarshal(b, m.state)
+	} else {
+		head, jpeg, _ := bytes.Cut(b, []byte("\n"))
+		m.jpeg = jpeg
+		err = json.Unmarshal(head, &m.head)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func dial(t *testing.T, s *httptest.Server, c *http.Client) (*websocket.Conn, error) {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), s.URL+"/api/feed", &websocket.DialOptions{HTTPClient: c})
+	if err == nil {
+		t.Cleanup(func() { _ = conn.CloseNow() })
+	}
+	return conn, err
+}
+
+func TestFeedSendsWhatChanged(t *testing.T) {
+	room := &fakeRoom{shown: 1, calls: []Call{{Seq: 1, Tool: "observe"}}}
+	s, c := serve(t, room, 20*time.Millisecond)
+	if _, err := dial(t, s, c); err == nil {
+		t.Fatal("a stranger gets the feed")
+	}
+	get(t, c, s.URL+"/?token="+goodToken)
+	conn, err := dial(t, s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := read(t, conn); m.state == nil || m.state.Status.Name != "fake" || len(m.state.Calls) != 1 {
+		t.Fatalf("first: %+v", m)
+	}
+	if a, b := read(t, conn), read(t, conn); a.head != (pictureHead{"shown", "head", 0, 2}) || b.head != (pictureHead{"shown", "wrist", 1, 2}) || string(b.jpeg) != "w" {
+		t.Errorf("shown: %+v %+v", a, b)
+	}
+	if m := read(t, conn); m.head.Kind != "live" || string(m.jpeg) != "\xff\n\xd8" {
+		t.Errorf("a picture with a newline in it comes whole: %+v", m)
+	}
+	room.set(func() { room.blind = errors.New("the cameras are dark") })
+	for dark := false; !dark; {
+		m := read(t, conn)
+		if m.state != nil && m.state.Calls != nil || m.head.Kind == "shown" {
+			t.Fatalf("sent again though nothing changed: %+v", m)
+		}
+		dark = m.state != nil && m.state.Error == "the cameras are dark"
+	}
+	room.set(func() { room.shown, room.calls = 2, []Call{{Seq: 2, Tool: "stop"}, {Seq: 1, Tool: "observe"}} })
+	for news := 0; news < 2; {
+		m := read(t, conn)
+		if m.state != nil && len(m.state.Calls) == 2 || m.head.Kind == "shown" && m.head.Index == 1 {
+			news++
+		}
+	}
+}
+
+// However many watch, the scene is painted once per update; and not at all when nobody does.
+func TestOnePaintingForAll(t *testing.T) {
+	room := &fakeRoom{}
+	s, c := serve(t, room, time.Hour)
+	get(t, c, s.URL+"/?token="+goodToken)
+	if room.painted != 0 {
+		t.Errorf("painted %d times for nobody", room.painted)
+	}
+	for range 5 {
+		conn, err := dial(t, s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for read(t, conn).head.Kind != "live" {
+		}
+	}
+	if room.painted != 1 {
+		t.Errorf("painted %d times", room.painted)
+	}
+}
+
+func TestFeedIsForThePageItself(t *testing.T) {
+	s, c := serve(t, &fakeRoom{}, time.Hour)
+	get(t, c, s.URL+"/?token="+goodToken)
+	_, r, err := websocket.Dial(t.Context(), s.URL+"/api/feed", &websocket.DialOptions{HTTPClient: c, HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
+	if err == nil || r == nil || r.StatusCode != http.StatusForbidden {
+		t.Errorf("another site's page: %v %v", r, err)
+	}
+}
