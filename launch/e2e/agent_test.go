@@ -50,18 +50,24 @@ func (a *agent) try(tool string, args any) (reply, error) {
 	return r, nil
 }
 
-// execute runs the staged waypoint; told to look again, it looks and tries once more.
+// execute runs the staged waypoint and fails the test when it is refused.
 func (a *agent) execute(look string) reply {
 	a.t.Helper()
+	r, err := a.attempt(look)
+	if err != nil {
+		a.t.Fatalf("execute_waypoint: %v", err)
+	}
+	return r
+}
+
+// attempt runs the staged waypoint; told to look again, it looks and tries once more.
+func (a *agent) attempt(look string) (reply, error) {
 	r, err := a.try("execute_waypoint", none{})
 	if err != nil && strings.Contains(err.Error(), "look again") {
 		a.do(look, none{})
 		r, err = a.try("execute_waypoint", none{})
 	}
-	if err != nil {
-		a.t.Fatalf("execute_waypoint: %v", err)
-	}
-	return r
+	return r, err
 }
 
 var number = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
@@ -200,6 +206,27 @@ func (f *tabletop) jaw(state string) {
 	f.execute("screenshot")
 }
 
+// reach brings the closure point below the middle of a top face: half a cube deep, or less where the hand
+// would come too near to something beside it.
+func (f *tabletop) reach(face vec) (at vec, depth float64) {
+	f.t.Helper()
+	var err error
+	for _, depth = range []float64{0.022, 0.017, 0.012} {
+		at = face
+		at[2] -= depth
+		f.moveTarget(at)
+		if _, err = f.attempt("screenshot"); err == nil {
+			return at, depth
+		}
+		if !strings.Contains(err.Error(), "clearance") {
+			break
+		}
+		f.t.Logf("%.0f mm deep: %v", 1e3*depth, err)
+	}
+	f.t.Fatalf("execute_waypoint: %v", err)
+	return at, depth
+}
+
 // stack picks one cube and sets it on another.
 func (f *tabletop) stack(what, on hue) {
 	f.t.Helper()
@@ -219,11 +246,7 @@ func (f *tabletop) stack(what, on hue) {
 	f.moveTarget(above)
 	f.execute("screenshot")
 
-	const depth = 0.022 // closure point below the top face
-	grasp := cube.at
-	grasp[2] -= depth
-	f.moveTarget(grasp)
-	f.execute("screenshot")
+	grasp, depth := f.reach(cube.at)
 	f.jaw("closed")
 
 	lift := base.at
