@@ -5,7 +5,7 @@ GO ?= go
 # Test processes side by side; each twin keeps a core busy.
 P ?= 2
 
-.PHONY: run build packages test check long bench conformance page page-check page-test lint fmt generate clean help
+.PHONY: run build packages test check long bench conformance agents page page-check page-test lint fmt generate clean help
 
 run: packages build ## start the daemon on the twin and print how to connect (ROBOT=franka or stretch4)
 	@exec bin/viad run launch/twin-$(ROBOT).yaml
@@ -34,6 +34,9 @@ bench: ## the table of ratios, kept in docs/bench.md (npm, Debian's chromium)
 
 conformance: build ## the official MCP suites and the Inspector's strict lint against the daemon (npm, Node 20 or newer)
 	.ci/conformance/run
+
+agents: build ## the printed lines in the real Claude Code and Codex, with a stand-in for the model (npm)
+	.ci/agents/run
 
 page: ## rebuild the people's page (npm)
 	cd interface/web && npm ci --silent && npm run --silent check && npm run --silent build

@@ -58,8 +58,8 @@ func (c *Config) banner(w io.Writer, addr, token, socket string) error {
 	return err
 }
 
-// codexLines is a table of Codex's config. Its default asks a person before every call that is not
-// read-only and, where there is nobody to ask, cancels it: hence the approval mode. A call takes up to 40 s.
+// codexLines is a table of Codex's config. By default it asks a person before a destructive tool and, where
+// there is nobody to ask, refuses the call: hence the approval mode. A call takes up to 40 s.
 func codexLines(url, token string) string {
 	return fmt.Sprintf(`  [mcp_servers.viad]
   url = %q
