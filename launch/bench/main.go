@@ -70,7 +70,7 @@ func run(o options) (err error) {
 	for _, part := range []struct {
 		name string
 		do   func(context.Context, options, *report) error
-	}{{"steps", steps}, {"execute", execute}, {"edit", edit}} {
+	}{{"edit", edit}, {"steps", steps}, {"execute", execute}} {
 		if !strings.Contains(o.only, part.name) {
 			continue
 		}

@@ -41,8 +41,10 @@ func machine() string {
 func (r *report) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `# Speed
 
-Written by `+"`make bench`"+` on %s: %s. Each row is two measurements of one run, taken in
-alternating blocks, and their ratio; only ratios are compared with a goal, and none is a test.
+The last run of `+"`make bench`"+`, %s: %s.
+
+Each row is two measurements of one run, taken in turns, and their ratio. Only ratios are compared with a goal,
+and none is a test.
 `, r.at.UTC().Format(time.DateOnly), r.machine)
 	if err != nil {
 		return err

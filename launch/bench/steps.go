@@ -33,13 +33,8 @@ func measureSteps(ctx context.Context, robot, world string, o options) (res step
 	defer t.Close()
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended, tid := make(chan error, 1), make(chan int, 1)
-	go func() {
-		runtime.LockOSThread() // so that its CPU time can be read; the thread ends with it
-		tid <- unix.Gettid()
-		ended <- t.Run(run)
-	}()
-	thread := cpuClock(<-tid)
+	ended := make(chan error, 1)
+	go func() { ended <- t.Run(run) }()
 	l, err := newLoop(robot, world)
 	if err != nil {
 		return res, err
@@ -52,7 +47,7 @@ func measureSteps(ctx context.Context, robot, world string, o options) (res step
 			return res, err
 		}
 		runtime.GC()
-		a, rest, err := twinRound(t, thread, l.dt, n)
+		a, err := twinRound(t, l.dt, n)
 		if err != nil {
 			return res, err
 		}
@@ -64,7 +59,6 @@ func measureSteps(ctx context.Context, robot, world string, o options) (res step
 			continue // caches
 		}
 		res.twin, res.loop, res.ratio = append(res.twin, a/1e3), append(res.loop, b/1e3), append(res.ratio, a/b)
-		res.rest = append(res.rest, rest)
 	}
 	res.realTime = res.twin.median() * 1e3 * l.dt.Seconds()
 	res.contacts, res.contactsMJ = len(t.Truth().Contacts), l.d.NContact()
@@ -72,45 +66,33 @@ func measureSteps(ctx context.Context, robot, world string, o options) (res step
 	return res, <-ended
 }
 
-// twinRound lets n steps of physics time pass and returns steps per second of CPU time of the twin's thread, and
-// what the rest of the process used meanwhile, as a share of that.
-func twinRound(t *sim.Twin, thread cpuClock, dt time.Duration, n int) (rate, rest float64, err error) {
+// twinRound lets n steps of physics time pass, as somebody who looks ten times a second, and returns steps per
+// second of CPU time of this whole process, which does nothing else meanwhile.
+func twinRound(t *sim.Twin, dt time.Duration, n int) (float64, error) {
+	const look = 100 * time.Millisecond
 	from := t.Clock().Now()
-	var at [4]time.Duration
-	read := func(i int, c cpuClock) {
-		if err == nil {
-			at[i], err = c.read()
-		}
-	}
-	read(0, wholeProcess)
-	read(1, thread)
-	<-t.Clock().After(time.Duration(n) * dt)
-	read(2, thread)
-	read(3, wholeProcess)
+	begin, err := cpuTime()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
+	}
+	for left := time.Duration(n) * dt; left > 0; left -= look {
+		<-t.Clock().After(min(look, left))
+	}
+	end, err := cpuTime()
+	if err != nil {
+		return 0, err
 	}
 	steps := t.Clock().Now().Sub(from) / dt
 	if int(steps) < n {
-		return 0, 0, fmt.Errorf("the twin made %d of %d steps", steps, n)
+		return 0, fmt.Errorf("the twin made %d of %d steps", steps, n)
 	}
-	twin, all := (at[2] - at[1]).Seconds(), (at[3] - at[0]).Seconds()
-	return float64(steps) / twin, all/twin - 1, nil
+	return float64(steps) / (end - begin).Seconds(), nil
 }
 
-// cpuClock is a thread of this process by its id; Linux has a clock for its CPU time.
-type cpuClock int
-
-// wholeProcess is all threads of this process.
-const wholeProcess cpuClock = -1
-
-func (c cpuClock) read() (time.Duration, error) {
-	id := int32(unix.CLOCK_PROCESS_CPUTIME_ID)
-	if c != wholeProcess {
-		id = int32(^int(c)<<3 | 4 | 2) // linux/posix-timers.h: of a thread, the scheduler's time
-	}
+// cpuTime is what all threads of this process have used so far.
+func cpuTime() (time.Duration, error) {
 	var ts unix.Timespec
-	if err := unix.ClockGettime(id, &ts); err != nil {
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
 		return 0, fmt.Errorf("CPU time: %w", err)
 	}
 	return time.Duration(ts.Nano()), nil
@@ -211,9 +193,10 @@ func stepsTable(rs []stepsResult) table {
 			what: fmt.Sprintf("%s, %s: steps per CPU second", r.robot, r.world),
 			ours: perSecond(r.twin), theirs: perSecond(r.loop), ratio: r.ratio.median(), goal: 0.9,
 		})
-		t.notes = append(t.notes, fmt.Sprintf("%s: %.0f times real time on one core; ratio of single rounds from %s to %s; %d contacts in the twin, %d in the C loop. CPU time is that of the thread that steps; the process's other threads took %.0f %% more beside the twin's.",
-			r.robot, r.realTime, ratioText(r.ratio.percentile(0)), ratioText(r.ratio.percentile(100)), r.contacts, r.contactsMJ, 100*r.rest.median()))
+		t.notes = append(t.notes, fmt.Sprintf("%s: %.0f times real time on one core; ratio of single rounds from %s to %s; %d contacts in the twin, %d in the C loop.",
+			r.robot, r.realTime, ratioText(r.ratio.percentile(0)), ratioText(r.ratio.percentile(100)), r.contacts, r.contactsMJ))
 	}
+	t.notes = append(t.notes, "The twin's CPU time is that of the whole process: steps, servo, sensing, states, clock, Go's runtime. MuJoCo's is that of its thread.")
 	return t
 }
 
