@@ -18,7 +18,6 @@ type stepsResult struct {
 	robot, world         string
 	twin, loop           series // thousands of steps per CPU second
 	ratio                series
-	rest                 series  // CPU time of the process's other threads, as a share of the twin's
 	realTime             float64 // how many times real time the twin runs, by the median
 	contacts, contactsMJ int     // at the end of the last round: both carry the same load
 }
