@@ -130,16 +130,16 @@ func (f *tabletop) target() vec {
 }
 
 // measure finds a cube by colour in the cloud view and its top face by hovering over the patch.
-func (f *tabletop) measure(c hue) (top, uv) {
+func (f *tabletop) measure(c hue) (top, blob, uv) {
 	f.t.Helper()
+	f.do("camera_reset", none{})
 	var last error
 	for try := 0; try < 3; try++ {
 		blobs := find(f.look(), c, cloudPart, 40)
 		if len(blobs) == 0 {
 			last = fmt.Errorf("no %s patch in the cloud view", c.name)
 		} else if t, at, err := f.probe(blobs[0]); err == nil {
-			f.do("camera_reset", none{})
-			return t, at
+			return t, blobs[0], at
 		} else {
 			last = fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -149,7 +149,55 @@ func (f *tabletop) measure(c hue) (top, uv) {
 		}{15, 15})
 	}
 	f.t.Fatal(last)
-	return top{}, uv{}
+	return top{}, blob{}, uv{}
+}
+
+// around hovers over what is beside a patch, as far as an open hand reaches.
+func (f *tabletop) around(b blob) []vec {
+	f.t.Helper()
+	const n = 12
+	var out []vec
+	for i := range n * n {
+		u := (b.minU+b.maxU)/2 + 3*(b.maxU-b.minU)*(float64(i%n)/(n-1)-0.5)
+		v := (b.minV+b.maxV)/2 + 3*(b.maxV-b.minV)*(float64(i/n)/(n-1)-0.5)
+		if u <= cloudPart[0] || u >= 1 || v <= 0 || v >= 1 {
+			continue
+		}
+		if p, ok := readPoint(f.do("hover", uv{u, v}), "contact point"); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// grip is how an open hand comes down on a cube: the turn, of the two that grip it, whose fingers find more
+// room among what is seen beside it, and how far along the opening line to go from its middle so that both
+// have the same; the closing jaw brings the middle back. Where both turns have enough, the smaller one.
+func (face top) grip(seen []vec) (yaw, shift float64) {
+	const inner, enough, wide, below = 0.034, 0.085, 0.020, 0.038 // of a finger, and its tip under the face
+	room := func(yaw float64) (left, right float64) {
+		s, c := math.Sincos(yaw)
+		left, right = enough, enough
+		for _, p := range seen {
+			d := p.sub(face.at)
+			along, across := -s*d[0]+c*d[1], math.Abs(c*d[0]+s*d[1])
+			switch {
+			case d[2] < -below || math.Abs(along) < inner || across > wide:
+			case along > 0:
+				left = math.Min(left, along)
+			default:
+				right = math.Min(right, -along)
+			}
+		}
+		return left, right
+	}
+	yaw = face.yaw
+	left, right := room(yaw)
+	other := yaw - math.Copysign(math.Pi/2, yaw)
+	if l, r := room(other); l+r > left+right {
+		yaw, left, right = other, l, r
+	}
+	return yaw, math.Max(-0.01, math.Min(0.01, (left-right)/2))
 }
 
 func (f *tabletop) probe(b blob) (top, uv, error) {
@@ -206,6 +254,8 @@ func (f *tabletop) jaw(state string) {
 	f.execute("screenshot")
 }
 
+func deg(rad float64) float64 { return rad * 180 / math.Pi }
+
 // reach brings the closure point below the middle of a top face: half a cube deep, or less where the hand
 // would come too near to something beside it.
 func (f *tabletop) reach(face vec) (at vec, depth float64) {
@@ -230,12 +280,17 @@ func (f *tabletop) reach(face vec) (at vec, depth float64) {
 // stack picks one cube and sets it on another.
 func (f *tabletop) stack(what, on hue) {
 	f.t.Helper()
-	cube, at := f.measure(what)
-	base, _ := f.measure(on)
-	f.t.Logf("%s top %v yaw %.1f deg (%d points); %s top %v", what.name, cube.at, cube.yaw*180/math.Pi, cube.n, on.name, base.at)
-
+	base, _, _ := f.measure(on)
+	cube, patch, at := f.measure(what)
+	yaw, shift := cube.grip(f.around(patch))
 	f.do("gripper_teleport_via_click", at)
-	if deg := math.Round(cube.yaw*1800/math.Pi) / 10; math.Abs(deg) >= 1 {
+	f.do("camera_reset", none{})
+	f.t.Logf("%s top %v yaw %.1f deg (%d points), gripped at %.1f, %.0f mm aside; %s top %v",
+		what.name, cube.at, deg(cube.yaw), cube.n, deg(yaw), 1e3*shift, on.name, base.at)
+	sin, cos := math.Sincos(yaw)
+	cube.at[0], cube.at[1] = cube.at[0]-shift*sin, cube.at[1]+shift*cos
+
+	if deg := math.Round(10*deg(yaw)) / 10; math.Abs(deg) >= 1 {
 		f.do("gripper_rotate", struct {
 			Axis  string  `json:"axis"`
 			Angle float64 `json:"angle"`
