@@ -54,7 +54,7 @@ fmt: ## format all Go files
 	gofumpt -w cmd drivers interface launch perception safety sim .ci
 
 generate: ## regenerate golden files
-	$(GO) test ./interface/... -update
+	$(GO) test ./interface/tool ./interface/view -update
 
 clean: ## remove what was built
 	rm -rf bin tmp

@@ -145,9 +145,9 @@ func TestDistantDeadlineAloneGoesAtTheWallsPace(t *testing.T) {
 
 func TestTimeoutOnTheTwinsClock(t *testing.T) {
 	tw := start(t, Options{Robot: "fr3", World: "tabletop"})
+	begin := tw.Clock().Now()
 	ctx, cancel := robot.WithTimeout(t.Context(), tw.Clock(), 700*time.Millisecond)
 	defer cancel()
-	begin := tw.Clock().Now()
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		t.Errorf("ended by %v", context.Cause(ctx))

@@ -2,14 +2,19 @@ package sim
 
 import "testing"
 
+// A busy machine makes any ratio: short runs only see that both loops go, and say what they saw.
 func TestSpeedAgainstMuJoCosOwnLoop(t *testing.T) {
+	seconds := 15.0
+	if testing.Short() {
+		seconds = 1
+	}
 	for _, o := range []Options{{Robot: "fr3", World: "tabletop"}, {Robot: "stretch4", World: "room"}} {
-		twin, loop, err := Speed(o, 15)
+		twin, loop, err := Speed(o, seconds)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %.0f steps/s, MuJoCo alone %.0f: ratio %.2f", o.Robot, twin, loop, twin/loop)
-		if twin < 0.6*loop { // the figure that counts is 0.9, measured by make bench on a quiet machine
+		if !testing.Short() && twin < 0.6*loop { // the figure that counts is 0.9, measured by make bench on a quiet machine
 			t.Errorf("%s: the twin makes %.0f steps/s, MuJoCo alone %.0f", o.Robot, twin, loop)
 		}
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"viad/interface/operator"
+)
+
+type desk struct{ refuse error }
+
+func (d desk) Status() operator.Status {
+	return operator.Status{
+		Name: "lab", Robot: "Franka FR3", Mode: "faulted", Fault: "reflex", Latched: "e-stop: viactl", StateAge: 0.012, SceneAge: -1,
+		Staged: "nothing", Warnings: []string{"recording stopped: the disk is full"},
+	}
+}
+func (d desk) Stop(context.Context) (string, error)   { return "stopped, confirmed", nil }
+func (d desk) EStop(context.Context) (string, error)  { return "latched", nil }
+func (d desk) Arm(context.Context) (string, error)    { return "armed", d.refuse }
+func (d desk) Disarm(context.Context) (string, error) { return "disarmed", nil }
+
+func serve(t *testing.T, d operator.Desk) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), operator.SocketName)
+	s, err := operator.Listen(path, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+func TestCommands(t *testing.T) {
+	fine := serve(t, desk{})
+	stubborn := serve(t, desk{refuse: errors.New("the e-stop is still pressed")})
+	for _, c := range []struct {
+		args          string
+		code          int
+		out, complain string
+	}{
+		{"stop --socket " + fine, exitOK, "stopped, confirmed\n", ""},
+		{"--socket " + fine + " stop", exitOK, "stopped, confirmed\n", ""},
+		{"estop --socket " + fine, exitOK, "latched\n", ""},
+		{"arm --socket " + fine, exitOK, "armed\n", ""},
+		{"disarm --socket " + fine, exitOK, "disarmed\n", ""},
+		{"arm --socket " + stubborn, exitRefused, "", "still pressed"},
+		{"stop --socket /nowhere", exitSilent, "", "does not answer at /nowhere"},
+		{"", exitUsage, "", "viactl estop"},
+		{"dance", exitUsage, "", "viactl estop"},
+		{"stop now --socket " + fine, exitUsage, "", "viactl estop"},
+		{"stop --force", exitUsage, "", "force"},
+	} {
+		var out, complaints strings.Builder
+		code := run(strings.Fields(c.args), &out, &complaints)
+		if code != c.code || out.String() != c.out || !strings.Contains(complaints.String(), c.complain) {
+			t.Errorf("viactl %s: code %d, out %q, complaints %q; want %d, %q, %q", c.args, code, out.String(), complaints.String(), c.code, c.out, c.complain)
+		}
+	}
+}
+
+// The worst news comes first.
+func TestStatusBeginsWithTheWorst(t *testing.T) {
+	var out, complaints strings.Builder
+	if code := run([]string{"status", "--socket", serve(t, desk{})}, &out, &complaints); code != exitOK {
+		t.Fatal(code, complaints.String())
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{"WARNING   recording stopped", "LATCHED   e-stop", "FAULT     reflex", "motion    disarmed", "robot     Franka FR3, faulted, joint reading 12ms old"} {
+		if !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d is %q, want %q...", i, lines[i], want)
+		}
+	}
+}
+
+func TestNoDaemon(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("VIAD_SOCKET", "")
+	var out, complaints strings.Builder
+	if code := run([]string{"status"}, &out, &complaints); code != exitSilent || !strings.Contains(complaints.String(), "no running viad") {
+		t.Errorf("%d %q", code, complaints.String())
+	}
+}
