@@ -4,12 +4,12 @@ import "testing"
 
 // A busy machine makes any ratio: short runs only see that both loops go, and say what they saw.
 func TestSpeedAgainstMuJoCosOwnLoop(t *testing.T) {
-	seconds := 15.0
+	rounds := 15
 	if testing.Short() {
-		seconds = 1
+		rounds = 1
 	}
 	for _, o := range []Options{{Robot: "fr3", World: "tabletop"}, {Robot: "stretch4", World: "room"}} {
-		twin, loop, err := Speed(o, seconds)
+		twin, loop, err := Speed(o, rounds)
 		if err != nil {
 			t.Fatal(err)
 		}
