@@ -22,14 +22,14 @@ func (c *Config) base(addr string) string {
 	if err != nil {
 		return "http://" + addr
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if unspecified(host) {
 		host = "localhost"
 		if len(c.Listen.Hosts) > 0 {
-			host = c.Listen.Hosts[0]
+			host = hostOnly(c.Listen.Hosts[0])
 		}
 	}
 	scheme := "http"
-	if c.Listen.TLS.Cert != "" {
+	if c.Listen.TLS.on() {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
@@ -39,7 +39,7 @@ func (c *Config) mcpURL(addr string) string { return c.base(addr) + "/mcp" }
 
 // banner prints what a person pastes: addresses, token, and the lines of two agents. token is empty when
 // the tokens come from the launch file, which holds only their hashes.
-func (c *Config) banner(w io.Writer, addr, token, socket string) error {
+func (c *Config) banner(w io.Writer, addr, token, socket string, cert certificate) error {
 	url, page, shown := c.mcpURL(addr), c.base(addr)+"/", token
 	if token == "" {
 		shown = "YOUR_TOKEN"
@@ -52,10 +52,32 @@ func (c *Config) banner(w io.Writer, addr, token, socket string) error {
 		fmt.Fprintf(&b, "  page    %s\n", page)
 	}
 	fmt.Fprintf(&b, "  agents  %s\n  token   %s\n  viactl  --socket %s\n", url, shown, socket)
+	if cert.print != "" {
+		b.WriteString(c.trustLines(addr, cert))
+	}
 	fmt.Fprintf(&b, "\nClaude Code:\n\n  claude mcp add --transport http viad %s --header \"Authorization: Bearer %s\"\n", url, shown)
 	fmt.Fprintf(&b, "\nCodex, in ~/.codex/config.toml:\n\n%s\n", codexLines(url, shown))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// trustLines say how a client comes to know a certificate that was made here. Agents that do not know it run
+// without the robot's tools, and hardly say so.
+func (c *Config) trustLines(addr string, cert certificate) string {
+	lines := fmt.Sprintf("\nTLS with the certificate %s, SHA-256 fingerprint\n\n  %s\n", cert.path, cert.print)
+	if !cert.own {
+		return lines
+	}
+	at := strings.TrimPrefix(c.base(addr), "https://")
+	return lines + fmt.Sprintf(`
+It was made here, so every client must be given it, or the agent runs without the robot's tools. Where the agent
+runs, fetch it, compare the fingerprint with the one above, and name it to the agent:
+
+  openssl s_client -connect %s </dev/null 2>/dev/null | openssl x509 -out viad.pem
+  openssl x509 -in viad.pem -noout -fingerprint -sha256
+  export NODE_EXTRA_CA_CERTS=$PWD/viad.pem     # Claude Code, and whatever else runs on Node
+  export CODEX_CA_CERTIFICATE=$PWD/viad.pem    # Codex
+`, at)
 }
 
 // codexLines is a table of Codex's config. By default it asks a person before a destructive tool and, where

@@ -64,19 +64,18 @@ func first(errs ...error) error {
 
 func (c *Config) checkRobot() error {
 	r := c.Robot
+	if err := c.oneOf("robot.arm", r.Arm, "operator", "auto"); err != nil {
+		return err
+	}
+	if r.Arm == "auto" && r.Driver != "twin" {
+		return c.complain("robot.arm", "auto is for the twin only: a real robot comes up disarmed, and a person arms it (viactl arm)")
+	}
 	err := first(
-		c.oneOf("robot.arm", r.Arm, "operator", "auto"),
 		c.oneOf("robot.driver", r.Driver, "twin"),
 		c.oneOf("face", c.Face, "3d", "2d"),
 	)
 	if err != nil {
 		return err
-	}
-	if r.Driver != "twin" {
-		if r.Arm == "auto" {
-			return c.complain("robot.arm", "auto is for the twin only: a real robot comes up disarmed, and a person arms it (viactl arm)")
-		}
-		return nil
 	}
 	err = first(
 		c.oneOf("robot.model", r.Model, "fr3", "panda", "stretch4"),
@@ -115,13 +114,8 @@ func (c *Config) checkListen() error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return c.complain("listen.address", "%q has no port between 0 and 65535", c.Listen.Address)
 	}
-	secure := c.Listen.TLS.Cert != "" && c.Listen.TLS.Key != ""
-	if !secure && (c.Listen.TLS.Cert != "" || c.Listen.TLS.Key != "") {
-		return c.complain("listen.tls", "needs both cert and key")
-	}
-	if !secure && !loopback(host) {
-		return c.complain("listen.address", "%s is not a loopback address, and a token must not cross a network in clear: "+
-			"set listen.tls.cert and listen.tls.key, or listen on 127.0.0.1", host)
+	if err := first(c.checkTLS(host), c.checkNames(host)); err != nil {
+		return err
 	}
 	if c.Listen.MaxBody < 4<<10 || c.Listen.MaxBody > 16<<20 {
 		return c.complain("listen.max_body", "must be between 4 KiB and 16 MiB")

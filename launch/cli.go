@@ -206,7 +206,7 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 		return startError{err}
 	}
 	fmt.Fprintf(io.err, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
-	err = s.Run(ctx, func() error { return cfg.banner(io.out, s.Addr(), s.token, s.desk.Path()) })
+	err = s.Run(ctx, func() error { return cfg.banner(io.out, s.Addr(), s.token, s.desk.Path(), s.shown) })
 	return errors.Join(err, s.Close())
 }
 

@@ -62,12 +62,6 @@ type Listen struct {
 	TLS     TLS      `yaml:"tls"`
 }
 
-// TLS names a certificate and its key; needed when the address is not a loopback one.
-type TLS struct {
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
-}
-
 // Perception sets the fusing.
 type Perception struct {
 	Rate   Rate   `yaml:"rate"`

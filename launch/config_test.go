@@ -142,6 +142,14 @@ func TestMistakesAreShownWithLineAndCaret(t *testing.T) {
 		{"face: 3d", "face: 3d\nface: 3d", "already defined"},
 		{"  address: 127.0.0.1:8787", "  address: 0.0.0.0:8787", "not a loopback address"},
 		{"  address: 127.0.0.1:8787", "  address: 8787", "must be host:port"},
+		{"  address: 127.0.0.1:8787", "  address: 192.168.1.20:8787", "listen.tls.generate: true"},
+		{"  address: 127.0.0.1:8787", "  address: :8787", "every address is not a loopback address"},
+		{"    generate: false", "    generate: perhaps", "bool"},
+		{"    key: \"\"", "    key: k.pem", "needs both cert and key"},
+		{"  hosts: []", "  hosts: [\"https://robot.lab\"]", "as clients call this machine"},
+		{"  hosts: []", "  hosts: [\"*\"]", "as clients call this machine"},
+		{"  origins: []", "  origins: [lab.example]", "scheme and host of a page"},
+		{"  origins: []", "  origins: [\"https://lab.example/\"]", "scheme and host of a page"},
 		{"tokens: generate", "tokens: anybody", "the word generate"},
 		{"tokens: generate", "tokens: []", "the list is empty"},
 		{"tokens: generate", "tokens:\n  - {name: a, role: driver, hash: \"sha256:00\"}", "64 hex digits"},
@@ -202,8 +210,39 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 func TestARealRobotIsNeverArmedByItsFile(t *testing.T) {
 	c := Default()
 	c.Robot.Driver, c.Robot.Arm = "franka", "auto"
-	if err := c.checkRobot(); err == nil {
-		t.Error("arm: auto was accepted for a driver that is not the twin")
+	if err := c.checkRobot(); err == nil || !strings.Contains(err.Error(), "auto is for the twin only") {
+		t.Errorf("arm: auto for a driver that is not the twin: %v", err)
+	}
+}
+
+// A token crosses a network only under TLS, and by names that the daemon knows.
+func TestListeningOffLoopbackNeedsTLS(t *testing.T) {
+	list := Tokens{List: []Token{{Name: "a", Role: "driver", Hash: HashToken("x")}}}
+	for _, c := range []struct {
+		listen Listen
+		says   string // empty: fine
+	}{
+		{Listen{Address: "127.0.0.1:1"}, ""},
+		{Listen{Address: "[::1]:1"}, ""},
+		{Listen{Address: "127.0.0.1:1", TLS: TLS{Generate: true}}, ""},
+		{Listen{Address: "192.168.1.20:1"}, "not a loopback address"},
+		{Listen{Address: "robot.lab:1"}, "not a loopback address"},
+		{Listen{Address: "[fe80::1]:1"}, "not a loopback address"},
+		{Listen{Address: "192.168.1.20:1", TLS: TLS{Key: "k"}}, "both cert and key"},
+		{Listen{Address: "192.168.1.20:1", TLS: TLS{Cert: "c", Key: "k", Generate: true}}, "choose one"},
+		{Listen{Address: "192.168.1.20:1", TLS: TLS{Generate: true}}, ""},
+		{Listen{Address: "192.168.1.20:1", TLS: TLS{Cert: "c", Key: "k"}}, ""},
+		{Listen{Address: "0.0.0.0:1", TLS: TLS{Generate: true}}, "listen.hosts"},
+		{Listen{Address: "[::]:1", TLS: TLS{Cert: "c", Key: "k"}}, "listen.hosts"},
+		{Listen{Address: ":1", Hosts: []string{"robot.lab"}, TLS: TLS{Generate: true}}, ""},
+	} {
+		f := Default()
+		f.Tokens, f.Listen = list, c.listen
+		f.Listen.MaxBody = 1 << 20
+		err := f.check()
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v, want %q", c.listen, err, c.says)
+		}
 	}
 }
 

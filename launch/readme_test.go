@@ -82,7 +82,7 @@ func TestReadmeNamesEveryTool(t *testing.T) {
 func TestBannerIsWhatTheReadmeShows(t *testing.T) {
 	c := testConfig(t, "twin-franka.yaml", func(c *Config) { c.Listen.Address = "127.0.0.1:8787" })
 	var b strings.Builder
-	if err := c.banner(&b, c.Listen.Address, "viad_...", "x"); err != nil {
+	if err := c.banner(&b, c.Listen.Address, "viad_...", "x", certificate{}); err != nil {
 		t.Fatal(err)
 	}
 	readme := strings.ReplaceAll(text(t, "README.md"), "\n", "\n  ")

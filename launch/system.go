@@ -40,6 +40,7 @@ type System struct {
 	state    *stateDir
 	listener net.Listener // nil for stdio
 	tls      *tls.Config  // nil without TLS
+	shown    certificate  // what clients are told of it
 	rig      *rig
 	kin      *control.Kinematics
 	guard    *safety.Guard
@@ -70,7 +71,7 @@ func New(ctx context.Context, c *Config, o Options) (*System, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	steps := []func(context.Context) error{s.openState, s.openTokens, s.openDoor, s.openRecord, s.openMachine, s.openStage, s.openTools}
+	steps := []func(context.Context) error{s.openState, s.openTokens, s.openTLS, s.openDoor, s.openRecord, s.openMachine, s.openStage, s.openTools}
 	if o.Stdio {
 		steps = []func(context.Context) error{s.openState, s.openRecord, s.openMachine, s.openStage, s.openTools}
 	}
@@ -129,13 +130,6 @@ func (s *System) openTokens(context.Context) error {
 }
 
 func (s *System) openDoor(ctx context.Context) (err error) {
-	if t := s.cfg.Listen.TLS; t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return fmt.Errorf("the certificate of listen.tls cannot be used: %w", err)
-		}
-		s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
 	s.listener, err = door.Listen(ctx, s.cfg.Listen.Address)
 	return err
 }
@@ -288,7 +282,7 @@ func (s *System) Run(ctx context.Context, ready func() error) error {
 		return err
 	}
 	parts = append(parts, part{"http", func(ctx context.Context) error {
-		err := door.Serve(ctx, s.listener, handler, s.tls)
+		err := door.Serve(ctx, s.listener, handler, s.tls, s.log)
 		end, cancel := withTimeout(ctx)
 		defer cancel()
 		return errors.Join(err, agents.Close(end))
@@ -370,7 +364,7 @@ const lastReplies = 5 * time.Second
 // handler is the door with both rooms behind it.
 func (s *System) handler(agents http.Handler) (http.Handler, error) {
 	c := s.cfg
-	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.Listen.Hosts, Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
+	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.hosts(), Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
 	m := http.NewServeMux()
 	m.Handle("/mcp", d.Guard(s.replies.count(agents)))
 	if !c.Page.Enabled {
@@ -378,7 +372,7 @@ func (s *System) handler(agents http.Handler) (http.Handler, error) {
 		return m, nil
 	}
 	p, err := web.New(web.Options{
-		Room: room{s}, Every: time.Duration(float64(time.Second) / float64(c.Page.Rate)), Secure: c.Listen.TLS.Cert != "", Log: s.log,
+		Room: room{s}, Every: time.Duration(float64(time.Second) / float64(c.Page.Rate)), Secure: c.Listen.TLS.on(), Log: s.log,
 		Lookup: func(token string) (string, bool) {
 			who, ok := door.Lookup(s.tokens, token)
 			return who.Name, ok

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -36,10 +35,7 @@ type Options struct {
 type Door struct {
 	o      Options
 	failed atomic.Uint64
-
-	mu     sync.Mutex // guards what follows
-	logged time.Time  // of the last line about a refusal
-	quiet  int        // refusals since then without a line of their own
+	storm  storm
 }
 
 // New is a door for o.
@@ -69,7 +65,7 @@ func (d *Door) Public(next http.Handler) http.Handler {
 			d.refuse(w, r, http.StatusForbidden, "host", fmt.Sprintf("host %q is not one of this daemon's names; add it to the launch file", r.Host))
 			return
 		}
-		if o := r.Header.Get("Origin"); o != "" && !d.originAllowed(o, r.Host) {
+		if o := r.Header.Get("Origin"); o != "" && !d.originAllowed(o, r) {
 			d.refuse(w, r, http.StatusForbidden, "origin", fmt.Sprintf("origin %q is not allowed; add it to the launch file", o))
 			return
 		}
@@ -162,8 +158,8 @@ func (d *Door) hostAllowed(host string) bool {
 	return false
 }
 
-func (d *Door) originAllowed(origin, host string) bool {
-	if u, err := url.Parse(origin); err == nil && u.Host != "" && strings.EqualFold(u.Host, host) {
+func (d *Door) originAllowed(origin string, r *http.Request) bool {
+	if sameOrigin(origin, r) {
 		return true
 	}
 	for _, o := range d.o.Origins {
@@ -174,6 +170,13 @@ func (d *Door) originAllowed(origin, host string) bool {
 	return false
 }
 
+// sameOrigin reports whether an Origin header names the server that the request came to. A page that came in
+// clear is not one that came over TLS, whatever it calls itself.
+func sameOrigin(origin string, r *http.Request) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || u.Scheme == "http" && r.TLS == nil)
+}
+
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -182,25 +185,18 @@ func hostname(host string) string {
 }
 
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, status int, why, sentence string) {
-	n := d.failed.Add(1)
-	if more, ok := d.mayLog(time.Now()); ok {
-		d.o.Log.Warn("request refused", "why", why, "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
-			"method", r.Method, "path", r.URL.Path, "failed", n, "not_logged", more)
-	}
+	d.Note(r, why)
 	say(w, status, sentence)
 }
 
-// mayLog allows one line a second, so that whoever knocks all day does not fill the disk; it returns how many
-// refusals had none.
-func (d *Door) mayLog(now time.Time) (quiet int, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.logged.IsZero() && now.Sub(d.logged) < time.Second {
-		d.quiet++
-		return 0, false
+// Note counts a request that was turned away, and logs it unless there was such a line within the second. It is
+// for handlers behind Public that check a token themselves.
+func (d *Door) Note(r *http.Request, why string) {
+	n := d.failed.Add(1)
+	if more, ok := d.storm.may(time.Now()); ok {
+		d.o.Log.Warn("request refused", "why", why, "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
+			"method", r.Method, "path", r.URL.Path, "failed", n, "not_logged", more)
 	}
-	quiet, d.quiet, d.logged = d.quiet, 0, now
-	return quiet, true
 }
 
 // say answers with one sentence in JSON.

@@ -118,13 +118,14 @@ func TestGuard(t *testing.T) {
 }
 
 func TestOneLineASecondAboutRefusals(t *testing.T) {
-	d, now := New(Options{}), time.Now()
+	var d storm
+	now := time.Now()
 	for i, want := range []struct {
 		at    time.Duration
 		ok    bool
 		quiet int
 	}{{0, true, 0}, {time.Millisecond, false, 0}, {999 * time.Millisecond, false, 0}, {time.Second, true, 2}, {3 * time.Second, true, 0}} {
-		if quiet, ok := d.mayLog(now.Add(want.at)); ok != want.ok || quiet != want.quiet {
+		if quiet, ok := d.may(now.Add(want.at)); ok != want.ok || quiet != want.quiet {
 			t.Errorf("refusal %d: %v %d, want %v %d", i, ok, quiet, want.ok, want.quiet)
 		}
 	}
@@ -190,7 +191,7 @@ func TestListenerNoticesDeadLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	raw, err := s.(*net.TCPConn).SyscallConn()
+	raw, err := s.(*slotted).NetConn().(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestServeEndsRequestsBeforeItWaits(t *testing.T) {
 			served <- Serve(ctx, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				close(inside)
 				<-r.Context().Done()
-			}), conf)
+			}), conf, nil)
 		}()
 		got := make(chan struct{})
 		go func() {
