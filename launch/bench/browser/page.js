@@ -84,6 +84,12 @@ globalThis.look = (p) => {
 };
 const gl = renderer.getContext();
 const info = gl.getExtension("WEBGL_debug_renderer_info");
+
+// rest waits until nothing is left to draw, so that the other side of the comparison has the machine to itself.
+globalThis.rest = async () => {
+  gl.finish();
+  await new Promise((done) => setTimeout(done, 100));
+};
 globalThis.about = () => gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
 globalThis.move(scene.at);
 globalThis.ready = true;

@@ -57,6 +57,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     seen.add(createHash("sha256").update(jpeg).digest("hex"));
   }
   if (ask.loop) await page.evaluate("loop(false)");
+  await page.evaluate("rest()");
   say({ ms, bytes, distinct: seen.size });
 }
 await browser.close();
