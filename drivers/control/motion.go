@@ -18,8 +18,11 @@ type motion struct {
 	before   robot.State
 	start    time.Time // of Go
 	deadline time.Time
+	left     countdown   // the same, counted in ticks: a clock that jumps back does not lengthen a motion
 	good     robot.State // the newest complete reading
 	watch    watch
+	followed robot.Followed
+	compared time.Time // of the newest reading that was compared with the command
 }
 
 // ending is why a motion is over. The zero value is "it came to its end": measured joints say the rest.
@@ -39,6 +42,7 @@ func newMotion(c *Controller, plan robot.Plan, before robot.State, stops uint64)
 	if limit := now.Add(c.set.Deadline); m.deadline.IsZero() || m.deadline.After(limit) {
 		m.deadline = limit
 	}
+	m.left = c.countdown(m.deadline.Sub(now))
 	return m
 }
 
@@ -123,11 +127,14 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 	if ctx.Err() != nil || m.c.stops.Load() != m.stops {
 		return m.ended(ctx), true
 	}
+	// A command may have gone out before the connection broke: only readings from after the error say that
+	// nothing moves.
+	still := m.c.standstill(refusedIn)
 	s := m.c.body.State()
 	if s.Complete(m.c.kin.Model()) {
 		m.good = s
 	}
-	if !m.watch.moved(m.c.kin, m.before, m.good, 0.2) && m.jawStill() && healthy(s) {
+	if still && !m.watch.moved(m.c.kin, m.before, m.good, 0.2) && m.jawStill() && healthy(s) {
 		return ending{notStarted: err}, true
 	}
 	end := ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("the robot's driver ended the motion: %v", err)}
@@ -137,6 +144,9 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 	}
 	return end, true
 }
+
+// refusedIn is how long a driver's refusal may wait for readings that bear it out.
+const refusedIn = 400 * time.Millisecond
 
 func (m *motion) jawStill() bool {
 	return math.Abs(m.good.Jaw.Aperture-m.before.Jaw.Aperture) < 5e-4
@@ -153,19 +163,19 @@ func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (en
 	s := c.body.State()
 	if s.Complete(c.kin.Model()) {
 		m.good = s
+		m.compare(s)
 	}
+	capped := m.left.tick()
 	cut := func(r robot.Result, why string) (ending, bool) {
 		return ending{cut: true, result: r, why: why, frozen: m.frozen(now)}, true
 	}
 	switch {
 	case s.Mode == robot.ModeFaulted || s.Mode == robot.ModeRunstopped:
 		return cut(robot.ResultFaulted, fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault)))
-	case !now.Before(m.deadline):
+	case capped:
 		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %.0f s cap on motions%s", m.deadline.Sub(m.start).Seconds(), m.remaining()))
-	case now.Sub(m.good.Received) > c.set.StateAge:
-		end, _ := cut(robot.ResultUnknown, fmt.Sprintf("no complete joint state for %v, limit %v", now.Sub(m.good.Received).Round(time.Millisecond), c.set.StateAge))
-		end.frozen = true
-		return end, true
+	case now.Sub(m.good.Received).Abs() > c.set.StateAge:
+		return cut(robot.ResultUnknown, fmt.Sprintf("no complete joint state for %v, limit %v", now.Sub(m.good.Received).Round(time.Millisecond), c.set.StateAge))
 	}
 	return more(m.good, now)
 }

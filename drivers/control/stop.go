@@ -14,8 +14,14 @@ import (
 // only when standstill was measured. It takes no lock that Go holds, works with stale state, and goes on
 // when the context ends: half a stop helps nobody.
 func (c *Controller) Stop(ctx context.Context) error {
+	defer c.interrupt()()
+	_, err := c.ladder(context.WithoutCancel(ctx))
+	return err
+}
+
+// interrupt ends the running call into the body, and keeps others from starting until what it returns is called.
+func (c *Controller) interrupt() (done func()) {
 	c.stopping.Add(1)
-	defer c.stopping.Add(-1)
 	c.stops.Add(1)
 	c.mu.Lock()
 	cancel := c.cancel
@@ -23,25 +29,52 @@ func (c *Controller) Stop(ctx context.Context) error {
 	if cancel != nil {
 		cancel()
 	}
-	_, err := c.ladder(context.WithoutCancel(ctx))
-	return err
+	return func() { c.stopping.Add(-1) }
+}
+
+// EStop ends whatever moves by the last rung at once. The milder rungs follow only when that one fails or hangs:
+// after it there is nothing left for them to do.
+func (c *Controller) EStop(ctx context.Context) error {
+	defer c.interrupt()()
+	ctx = context.WithoutCancel(ctx)
+	err := c.halt(ctx, robot.RungPower)
+	if err == nil && c.standstill(c.set.StopTime) {
+		return nil
+	}
+	errs := append([]error{errNoStandstill, err}, c.mild(ctx)...)
+	if c.standstill(c.set.StopTime) {
+		return nil
+	}
+	return notConfirmed(errs)
+}
+
+// mild asks for the rungs below power, one after the other.
+func (c *Controller) mild(ctx context.Context) (errs []error) {
+	for _, r := range []robot.Rung{robot.RungZeroVelocity, robot.RungCancel, robot.RungHold} {
+		errs = append(errs, c.halt(ctx, r))
+	}
+	return errs
+}
+
+func notConfirmed(errs []error) error {
+	return fmt.Errorf("%s%w", robot.StopNotConfirmed, errors.Join(errs...))
 }
 
 // ladder is zero velocity, cancel, hold, and then, only if the robot still moves or nothing can be
 // measured, power.
 func (c *Controller) ladder(ctx context.Context) (powered bool, err error) {
-	var errs []error
-	for _, r := range []robot.Rung{robot.RungZeroVelocity, robot.RungCancel, robot.RungHold} {
-		errs = append(errs, c.halt(ctx, r))
-	}
-	if c.standstill(c.set.StopTime) {
+	begun := c.clock.Now()
+	errs := c.mild(ctx)
+	// Rungs that hang take from the patience with standstill, so that power comes when it is due.
+	used := min(max(c.clock.Now().Sub(begun), 0), c.set.StopTime-c.set.RungTime)
+	if c.standstill(c.set.StopTime - used) {
 		return false, nil
 	}
 	errs = append(errs, c.halt(ctx, robot.RungPower))
 	if c.standstill(c.set.StopTime) {
 		return true, nil
 	}
-	return true, fmt.Errorf("%s%w", robot.StopNotConfirmed, errors.Join(append([]error{errNoStandstill}, errs...)...))
+	return true, notConfirmed(append([]error{errNoStandstill}, errs...))
 }
 
 var errNoStandstill = errors.New(" (standstill was not measured)")
@@ -68,21 +101,22 @@ func (c *Controller) halt(ctx context.Context, r robot.Rung) error {
 func (c *Controller) standstill(patience time.Duration) bool {
 	tick := c.clock.Ticker(c.set.Tick)
 	defer tick.Stop()
-	now := c.clock.Now()
-	w := watch{last: robot.State{Received: now}}
-	for end := now.Add(patience); !now.After(end); now = c.clock.Now() {
+	w := watch{last: robot.State{Received: c.clock.Now()}}
+	for left := c.countdown(patience); ; {
 		<-tick.C()
-		s := c.body.State()
-		if !s.Complete(c.kin.Model()) {
+		over := left.tick()
+		if s := c.body.State(); s.Complete(c.kin.Model()) {
+			w.calmer(c, s)
+		} else {
 			w.calm = 0
-			continue
 		}
-		w.calmer(c, s)
 		if w.calm >= c.set.RestTicks {
 			return true
 		}
+		if over {
+			return false
+		}
 	}
-	return false
 }
 
 // atRest judges standstill by what the body reports as speed and by what two readings say.
@@ -137,7 +171,7 @@ func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 	o := robot.Outcome{
 		Before: m.before, After: m.good, Ordered: m.goal(), Realized: c.kin.Tool(m.good.Base, m.good.Q),
 		Took: c.clock.Now().Sub(m.start), Planned: m.plan.Traj.Duration(),
-		JawFrom: m.before.Jaw, JawTo: m.good.Jaw, Why: end.why,
+		JawFrom: m.before.Jaw, JawTo: m.good.Jaw, Why: end.why, Followed: m.followed,
 	}
 	if still && !end.frozen {
 		o.Stop = robot.StopConfirmed

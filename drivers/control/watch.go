@@ -23,12 +23,13 @@ const (
 
 // watch is what is remembered from tick to tick of one call into the body.
 type watch struct {
-	start    time.Time   // when the body was called
-	returned time.Time   // when it returned without an error; zero before
-	refAt    time.Time   // when ref was taken
-	ref      robot.State // the reading that progress is measured from
-	last     robot.State // the reading before this one
-	calm     int         // readings in a row that were at rest
+	start    time.Time     // when the body was called
+	returned time.Time     // when it returned without an error; zero before
+	refAt    time.Time     // when ref was taken
+	ref      robot.State   // the reading that progress is measured from
+	last     robot.State   // the reading before this one
+	calm     int           // readings in a row that were at rest
+	there    time.Duration // from the start until a reading was at the goal; 0 before
 }
 
 func newWatch(now time.Time, s robot.State) watch {
@@ -58,7 +59,11 @@ func apartBy(k *Kinematics, ba geom.SE2, qa []float64, bb geom.SE2, qb []float64
 
 // calmer counts readings at rest in a row. A reading is new when it was received later than the last one.
 func (w *watch) calmer(c *Controller, s robot.State) {
-	if !s.Received.After(w.last.Received) {
+	switch d := s.Received.Sub(w.last.Received); {
+	case d == 0:
+		return
+	case d < 0: // the clock jumped back, or the reading is older than the wait
+		w.last, w.calm = s, 0
 		return
 	}
 	if c.atRest(w.last, s) {
@@ -100,6 +105,9 @@ func (m *motion) watchArm(s robot.State, now time.Time) (ending, bool) {
 	pos, rot := m.fromGoal(s)
 	there := pos <= c.set.SettlePos && rot <= c.set.SettleRot
 	el := now.Sub(w.start)
+	if there && w.there == 0 {
+		w.there = el
+	}
 	cut := func(r robot.Result, why string) (ending, bool) {
 		return ending{cut: true, result: r, why: why + m.remaining(), frozen: m.frozen(now)}, true
 	}
@@ -108,6 +116,9 @@ func (m *motion) watchArm(s robot.State, now time.Time) (ending, bool) {
 	case c.set.ContactStop > 0 && rise > c.set.ContactStop:
 		return cut(robot.ResultContact, fmt.Sprintf("contact of %.0f N ended the motion, limit %.0f N above the start", s.Contact, c.set.ContactStop))
 	case there && w.calm >= c.set.RestTicks && !w.returned.IsZero():
+		if why := m.tooSoon(); why != "" {
+			return ending{cut: true, result: robot.ResultUnknown, why: why, frozen: true}, true
+		}
 		return ending{settled: true}, true
 	case !w.returned.IsZero():
 		if now.Sub(w.returned) > c.set.SettleTime {

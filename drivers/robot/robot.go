@@ -253,7 +253,23 @@ type Outcome struct {
 	Planned  time.Duration
 	JawFrom  Jaw
 	JawTo    Jaw
+	Followed Followed
 }
+
+// Followed is what was observed on the way of what was commanded.
+type Followed struct {
+	Readings int           // new readings while the trajectory moved
+	Exact    int           // those that lay on the commanded path, or on its end, to within a millionth
+	Lag      time.Duration // the longest time that an exact reading trailed the command
+	Apart    float64       // the largest distance in metres between the tool and where the plan had it
+}
+
+// echoed is how many exact readings are no chance.
+const echoed = 5
+
+// Echo says that the readings look like the commands themselves: without noise, every one. No motor follows so. It
+// is no proof: only what the robot is seen to do is.
+func (f Followed) Echo() bool { return f.Readings >= echoed && f.Exact == f.Readings }
 
 // Planner makes plans; control implements it. The error is *Unreachable when the goal cannot be reached.
 type Planner interface {
@@ -269,6 +285,14 @@ type Robot interface {
 	Go(context.Context, Plan) (Outcome, error)
 	// Stop runs beside Go, walks the stop ladder and returns nil only when standstill was measured.
 	Stop(context.Context) error
+}
+
+// EStopper is a Robot whose last rung can be asked for at once: runstop, or controller off. A Robot that is none has
+// no such rung, and an e-stop of it is a Stop.
+type EStopper interface {
+	// EStop runs beside Go. It asks for RungPower first and for the milder rungs if that does not answer, and
+	// returns nil only when standstill was measured.
+	EStop(context.Context) error
 }
 
 // Rung is one step of the stop ladder, mildest first.
