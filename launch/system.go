@@ -71,9 +71,9 @@ func New(ctx context.Context, c *Config, o Options) (*System, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	steps := []func(context.Context) error{s.openState, s.openTokens, s.openTLS, s.openDoor, s.openRecord, s.openMachine, s.openStage, s.openTools}
+	steps := []func(context.Context) error{s.openState, s.openTokens, s.openTLS, s.openDoor, s.openMachine, s.openRecord, s.openStage, s.openTools}
 	if o.Stdio {
-		steps = []func(context.Context) error{s.openState, s.openRecord, s.openMachine, s.openStage, s.openTools}
+		steps = []func(context.Context) error{s.openState, s.openMachine, s.openRecord, s.openStage, s.openTools}
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -134,22 +134,6 @@ func (s *System) openDoor(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *System) openRecord(context.Context) (err error) {
-	c := s.cfg
-	limits, err := json.Marshal(struct {
-		Limits Limits
-		Caps   Caps
-	}{c.Limits, c.Caps})
-	if err != nil {
-		return err
-	}
-	s.rec, err = record.New(record.Options{
-		Folder: c.recordFolder(), Quota: int64(c.Record.Quota), Clock: robot.WallClock{}, Log: s.log,
-		Info: record.Info{Name: c.Name, Robot: c.robotName(), World: c.Robot.World, Seed: c.Robot.Seed, Face: c.Face, Version: Version(), Limits: limits},
-	})
-	return err
-}
-
 // openMachine joins body, controller, guard and eyes. The guard is the only robot that goes on from here.
 func (s *System) openMachine(context.Context) (err error) {
 	c := s.cfg
@@ -192,11 +176,6 @@ func (s *System) openMachine(context.Context) (err error) {
 		return err
 	}
 	s.seat = safety.NewSeat(s.rig.clock, c.SeatSilence.D(), s.log)
-	every := time.Duration(0)
-	if c.Record.States > 0 {
-		every = time.Duration(float64(time.Second) / float64(c.Record.States))
-	}
-	s.mover = gate{record.Robot{Robot: s.guard, Rec: s.rec, Clock: s.rig.clock, Every: every}, s.gated}
 	s.planner = ctrl
 	return nil
 }
@@ -204,6 +183,31 @@ func (s *System) openMachine(context.Context) (err error) {
 // heldByStretch is the region of what Stretch holds: its fingers reach 10 cm ahead of the palm, and lidar
 // blurs by several centimetres what hangs between them.
 var heldByStretch = perception.HeldBox{Back: 0.10, Ahead: 0.12, Side: 0.03, Thick: 0.08} //nolint:gochecknoglobals // a constant in all but name
+
+// openRecord puts the recorder and its gate around the guard.
+func (s *System) openRecord(context.Context) (err error) {
+	c := s.cfg
+	limits, err := json.Marshal(struct {
+		Limits Limits
+		Caps   Caps
+	}{c.Limits, c.Caps})
+	if err != nil {
+		return err
+	}
+	s.rec, err = record.New(record.Options{
+		Folder: c.recordFolder(), Quota: int64(c.Record.Quota), Clock: s.rig.clock, Log: s.log,
+		Info: record.Info{Name: c.Name, Robot: c.robotName(), World: c.Robot.World, Seed: c.Robot.Seed, Face: c.Face, Version: Version(), Limits: limits},
+	})
+	if err != nil {
+		return err
+	}
+	every := time.Duration(0)
+	if c.Record.States > 0 {
+		every = time.Duration(float64(time.Second) / float64(c.Record.States))
+	}
+	s.mover = gate{record.Robot{Robot: s.guard, Rec: s.rec, Clock: s.rig.clock, Every: every}, s.gated}
+	return nil
+}
 
 func (s *System) openStage(context.Context) (err error) {
 	c := s.cfg

@@ -78,7 +78,7 @@ func TestAnEpisodeIsRecordedAndTheNextOneBegins(t *testing.T) {
 	for file, want := range map[string][]string{
 		"episode.json":    {`"verdict"`, `"ended"`, `"JointMargin"`, `"robot": "Franka FR3 (twin)"`},
 		"calls.jsonl":     {`"tool":"gripper_translate"`, `"args":{"d_z":-0.05}`, `"principal":"developer"`, `"pictures":["pictures/0001-`},
-		"decisions.jsonl": {`"kind":"go"`, `"kind":"outcome"`, `"result":"reached"`, `"stop":"stopped, confirmed"`},
+		"decisions.jsonl": {`"kind":"go"`, `"clock":"2030-`, `"kind":"outcome"`, `"result":"reached"`, `"stop":"stopped, confirmed"`},
 		"states.jsonl":    {`"mode":"moving"`},
 		"index.md":        {"## 1. gripper_translate", "![pictures/", "**outcome**"},
 	} {
