@@ -184,6 +184,7 @@ func (t *Twin) stepOnce(now int64) {
 		t.breakdown(err)
 		return
 	}
+	t.feel(now + t.p.dt)
 	if t.grip != nil {
 		t.grip.watch(t)
 	}

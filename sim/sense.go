@@ -17,7 +17,9 @@ type sense struct {
 	seed    uint64
 	open    bool    // State.Jaw.Open
 	force   r3.Vec  // filtered force on the hand, or efforts
-	last    int64   // clock time of the last reading
+	peak    float64 // largest force since turn
+	before  float64 // and in the window before
+	turn    int64   // clock time at which the window began
 	changed int64   // clock time at which a value last changed
 	prev    reading // the values then
 }
@@ -32,6 +34,8 @@ type reading struct {
 const (
 	forceTau   = 0.02 // s: the force estimate's low pass
 	forceNoise = 0.15 // N
+	// forceHold is how long a peak shows at least (twice that at most): longer than who watches looks away.
+	forceHold = 25 * time.Millisecond
 )
 
 // publish makes a state of the present moment. The caller holds mu or is alone.
@@ -63,9 +67,8 @@ func (t *Twin) publish() {
 	st.Jaw = robot.Jaw{Known: true, Aperture: x, Speed: xd, Open: s.open}
 	st.Jaw.Holding = !s.open && t.jaw.target < 0 && rest && x > t.mach.jaw.empty
 
-	t.feel(now)
 	s.seq++
-	st.Contact = math.Abs(r3.Norm(s.force) + forceNoise*gauss(s.seed, s.seq, 0))
+	st.Contact = math.Abs(math.Max(s.peak, s.before) + forceNoise*gauss(s.seed, s.seq, 0))
 	if r := (reading{st.Q, st.Base, x}); !slices.Equal(r.q, s.prev.q) || r.base != s.prev.base || r.aperture != s.prev.aperture {
 		s.prev, s.changed = r, now
 	}
@@ -91,22 +94,21 @@ func (t *Twin) mode() (robot.Mode, string) {
 	return robot.ModeReady, ""
 }
 
-// feel updates the force estimate.
+// feel updates the force estimate after a time step that ended now.
 func (t *Twin) feel(now int64) {
 	s := &t.sense
-	dt := float64(now-s.last) * 1e-9
-	s.last = now
-	if dt <= 0 || t.fault != nil {
-		return
-	}
 	var f r3.Vec
 	if t.mach.effort {
 		f = r3.Vec{X: t.p.effort()}
 	} else {
 		f = t.p.handForce()
 	}
-	k := dt / (forceTau + dt)
-	s.force = r3.Add(s.force, r3.Scale(k, r3.Sub(f, s.force)))
+	dt := float64(t.p.dt) * 1e-9
+	s.force = r3.Add(s.force, r3.Scale(dt/(forceTau+dt), r3.Sub(f, s.force)))
+	if now-s.turn >= int64(forceHold) {
+		s.before, s.peak, s.turn = s.peak, 0, now
+	}
+	s.peak = math.Max(s.peak, r3.Norm(s.force))
 }
 
 // effort is the largest force that the joints feel beyond moving the robot itself: what contacts put on
@@ -134,24 +136,42 @@ func (p *plant) effort() float64 {
 
 // handForce is the sum of the contact forces on hand, fingers and what they hold from everything else.
 func (p *plant) handForce() r3.Vec {
+	if !p.handTouches() {
+		return r3.Vec{}
+	}
 	held := p.held()
 	ours := func(b int) bool {
 		return p.body[b] == partHand || p.body[b] == partFinger || slices.Contains(held, b)
 	}
 	var sum r3.Vec
 	for i := range p.d.NContact() {
-		c := p.d.Contact(i)
-		a, b := ours(p.m.GeomBody(c.Geom1)), ours(p.m.GeomBody(c.Geom2))
-		if a == b {
+		a, b := p.touching(i)
+		if ours(a) == ours(b) {
 			continue
 		}
-		f := p.contactForce(i, c.Frame)
-		if a {
+		f := p.contactForce(i, p.d.Contact(i).Frame)
+		if ours(a) {
 			f = r3.Scale(-1, f)
 		}
 		sum = r3.Add(sum, f)
 	}
 	return sum
+}
+
+// touching is the bodies of contact i.
+func (p *plant) touching(i int) (a, b int) {
+	g1, g2 := p.d.ContactGeoms(i)
+	return p.m.GeomBody(g1), p.m.GeomBody(g2)
+}
+
+func (p *plant) handTouches() bool {
+	for i := range p.d.NContact() {
+		a, b := p.touching(i)
+		if k, l := p.body[a], p.body[b]; k == partHand || k == partFinger || l == partHand || l == partFinger {
+			return true
+		}
+	}
+	return false
 }
 
 // contactForce is the force of contact i on its second geom in the world.
@@ -172,8 +192,7 @@ func (p *plant) held() []int {
 	touch := map[int]int{} // loose body -> first finger
 	var out []int
 	for i := range p.d.NContact() {
-		c := p.d.Contact(i)
-		a, b := p.m.GeomBody(c.Geom1), p.m.GeomBody(c.Geom2)
+		a, b := p.touching(i)
 		if p.body[a] == partFinger {
 			a, b = b, a
 		}

@@ -221,6 +221,12 @@ func (d *Data) Contact(i int) ContactInfo {
 	return out
 }
 
+// ContactGeoms is which two geoms touch in contact i.
+func (d *Data) ContactGeoms(i int) (geom1, geom2 int) {
+	c := at(d.v.d.contact, d.v.d.ncon, i)
+	return int(c.geom1), int(c.geom2)
+}
+
 // ContactForce is the force of contact i on geom 2 in the contact's frame: newtons along its rows.
 func (d *Data) ContactForce(i int) ([3]float64, error) {
 	var f [6]C.mjtNum
