@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"viad/drivers/robot"
 )
 
 // Status is the guard's own state.
@@ -24,7 +26,7 @@ func (g *Guard) Status() Status {
 	defer g.mu.Unlock()
 	return Status{
 		Armed: g.armed, ArmedBy: g.armedBy, Latched: g.latch, Since: g.latchAt, Moving: g.motion != nil,
-		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s, now).refused(),
+		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s, now),
 	}
 }
 
@@ -46,7 +48,7 @@ func (g *Guard) Arm(operator string) error {
 	if latch != "" {
 		f := found(RuleLatch, latch, "", "look at the robot, then clear the latch")
 		g.log.Warn("arming refused", slog.String("operator", operator), slog.String("latch", latch))
-		return f.Refused
+		return f
 	}
 	g.log.Warn("armed", slog.String("operator", operator))
 	return nil
@@ -65,14 +67,22 @@ func (g *Guard) Disarm(ctx context.Context, who string) error {
 	return g.Stop(ctx)
 }
 
-// EStop latches first, then stops. Nothing moves until an operator has cleared the latch and armed again.
+// EStop latches first, then asks for the robot's last rung at once; a robot without one is stopped. Nothing moves
+// until an operator has cleared the latch and armed again.
 func (g *Guard) EStop(ctx context.Context, why string) error {
 	g.setLatch("e-stop: " + why)
-	return g.Stop(ctx)
+	ladder := g.inner.Stop
+	power, ok := g.inner.(robot.EStopper)
+	if ok {
+		ladder = power.EStop
+	}
+	g.log.Warn("e-stop", slog.String("who", why), slog.Bool("power", ok))
+	return g.stop(ctx, ladder)
 }
 
 // setLatch keeps the first reason.
 func (g *Guard) setLatch(why string) {
+	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	first := g.latch == ""
 	if first {
@@ -81,7 +91,12 @@ func (g *Guard) setLatch(why string) {
 	g.armed, g.armedBy = false, ""
 	g.mu.Unlock()
 	if first {
-		g.log.Error("latched", slog.String("why", why))
+		attrs := []any{slog.String("why", why), slog.Duration("state_age", now.Sub(s.Received)), slog.String("mode", s.Mode.String())}
+		if s.Complete(g.model) {
+			name, v, _ := g.moving(s)
+			attrs = append(attrs, slog.String("fastest", name), slog.Float64("speed", v))
+		}
+		g.log.Error("latched", attrs...)
 	}
 }
 

@@ -2,7 +2,6 @@ package safety
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
 
 	"gonum.org/v1/gonum/spatial/r3"
@@ -32,23 +31,6 @@ const (
 	RuleSeat      = "seat"
 )
 
-// finding is a refusal with the numbers that decided it, for the log.
-type finding struct {
-	*Refused
-	attrs []slog.Attr
-}
-
-func found(rule, value, limit, next string, attrs ...slog.Attr) *finding {
-	return &finding{&Refused{Rule: rule, Value: value, Limit: limit, Next: next}, attrs}
-}
-
-func (f *finding) refused() *Refused {
-	if f == nil {
-		return nil
-	}
-	return f.Refused
-}
-
 // Slack of the path rules: what the arithmetic of planner and sampling may differ by.
 const (
 	jointSlack  = 1e-6  // radians or metres
@@ -69,18 +51,16 @@ const (
 // when the plan begins may stay or move away; it is refused when along the path its distance falls more than
 // 2 mm below the largest that it has had since the beginning.
 func (g *Guard) Check(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
-	warnings, hit, f := g.check(&p, p.From, sc, 0)
-	return warnings, hit, f.refused()
+	return g.check(&p, p.From, sc, 0)
 }
 
 // Recheck is Check with the margins that Go uses: smaller by the scene's noise, so that a way that was shown
 // clear is not refused for noise alone.
 func (g *Guard) Recheck(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
-	warnings, hit, f := g.check(&p, p.From, sc, g.lim.SceneNoise)
-	return warnings, hit, f.refused()
+	return g.check(&p, p.From, sc, g.lim.SceneNoise)
 }
 
-func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noise float64) ([]string, perception.Hit, *finding) {
+func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noise float64) ([]string, perception.Hit, *Refused) {
 	if p.Waypoint.Kind == robot.KindJaw && len(p.Traj.Points) == 0 {
 		return nil, perception.Hit{}, nil // fingers alone move, and they may touch
 	}
@@ -104,12 +84,12 @@ func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noi
 }
 
 // bad is a plan that cannot be judged.
-func bad(format string, args ...any) *finding {
+func bad(format string, args ...any) *Refused {
 	return found(RulePlan, fmt.Sprintf(format, args...), "", "stage the target again")
 }
 
 // checkKnots refuses knots without a finite position for every joint.
-func (g *Guard) checkKnots(t *robot.Trajectory) *finding {
+func (g *Guard) checkKnots(t *robot.Trajectory) *Refused {
 	if len(t.Points) < 2 {
 		return bad("%d knots", len(t.Points))
 	}
@@ -128,7 +108,7 @@ func (g *Guard) checkKnots(t *robot.Trajectory) *finding {
 }
 
 // checkShape refuses a malformed trajectory, and a sweep that is not its trajectory's.
-func (g *Guard) checkShape(p *robot.Plan, from robot.State) *finding {
+func (g *Guard) checkShape(p *robot.Plan, from robot.State) *Refused {
 	if err := p.Traj.Check(g.model, from); err != nil {
 		return bad("%v", err)
 	}
@@ -162,8 +142,37 @@ func (g *Guard) checkShape(p *robot.Plan, from robot.State) *finding {
 	return nil
 }
 
+// sweptError is how far in metres the swept volume may be from the robot's own at its sample's joints.
+const sweptError = 5e-3
+
+// checkSweep compares the swept volume with the robot's own shape: no rule of clearance, box or speed is better than
+// the volume that it is asked of. Fingers may be at another aperture.
+func (g *Guard) checkSweep(p *robot.Plan) *Refused {
+	if len(p.Traj.Points) == 0 {
+		return nil
+	}
+	for i := range p.Sweep {
+		s := &p.Sweep[i]
+		own := g.kin.Capsules(s.Base, s.Q, p.From.Jaw.Aperture)
+		if len(own) > len(s.Capsules) {
+			return bad("sample %d of the swept volume has %d parts, the robot %d", i, len(s.Capsules), len(own))
+		}
+		if d := g.kin.Tool(s.Base, s.Q).Dist(s.Tool); !(d <= sweptError) {
+			return bad("sample %d of the swept volume has the gripper %.4f m from where it would be", i, d)
+		}
+		for k, c := range own {
+			has := &s.Capsules[k]
+			d := max(r3.Norm(r3.Sub(c.A, has.A)), r3.Norm(r3.Sub(c.B, has.B)), c.R-has.R)
+			if c.Link != has.Link || c.Class != has.Class || c.Class != robot.ClassFinger && !(d <= sweptError) {
+				return bad("sample %d of the swept volume has %s %.4f m from where it would be", i, c.Link, d)
+			}
+		}
+	}
+	return nil
+}
+
 // checkJoints keeps the margin to every joint limit along the path; from beyond it the way leads only back.
-func (g *Guard) checkJoints(t *robot.Trajectory) *finding {
+func (g *Guard) checkJoints(t *robot.Trajectory) *Refused {
 	for k, j := range g.model.Joints {
 		m, unit := g.lim.JointMargin, "rad"
 		if j.Prismatic {
@@ -178,7 +187,7 @@ func (g *Guard) checkJoints(t *robot.Trajectory) *finding {
 				return found(RuleJoint, fmt.Sprintf("%s at %.4f %s", j.Name, q, unit),
 					fmt.Sprintf("%.4f to %.4f %s with a margin of %.3f", j.Min, j.Max, unit, m),
 					fmt.Sprintf("choose a target that needs %.4f %s less of this joint", d, unit),
-					slog.String("joint", j.Name), slog.Float64("position", q), slog.Float64("min", j.Min), slog.Float64("max", j.Max), slog.Float64("margin", m))
+					Number{"position", q}, Number{"min", j.Min}, Number{"max", j.Max}, Number{"margin", m})
 			}
 			least = min(least, d)
 		}
@@ -187,7 +196,7 @@ func (g *Guard) checkJoints(t *robot.Trajectory) *finding {
 }
 
 // checkPlaces keeps the closure point in its box and the base in its polygon along the path.
-func (g *Guard) checkPlaces(sweep []robot.Swept) *finding {
+func (g *Guard) checkPlaces(sweep []robot.Swept) *Refused {
 	boxed, kept := math.Inf(1), math.Inf(1)
 	for i := range sweep {
 		s := &sweep[i]
@@ -202,24 +211,24 @@ func (g *Guard) checkPlaces(sweep []robot.Swept) *finding {
 		out := polygonOutside(g.lim.KeepIn, s.Base.X, s.Base.Y)
 		if i > 0 && !(out <= kept+placeSlack) {
 			return found(RuleKeepIn, fmt.Sprintf("base at x %.3f, y %.3f m, %.3f m outside", s.Base.X, s.Base.Y, out), "the operator's polygon",
-				"choose a target nearer to where the robot is", slog.Float64("x", s.Base.X), slog.Float64("y", s.Base.Y), slog.Float64("outside", out))
+				"choose a target nearer to where the robot is", Number{"x", s.Base.X}, Number{"y", s.Base.Y}, Number{"outside", out})
 		}
 		kept = min(kept, out)
 	}
 	return nil
 }
 
-func (g *Guard) outOfBox(b *Box, at r3.Vec, axis int, out float64) *finding {
+func (g *Guard) outOfBox(b *Box, at r3.Vec, axis int, out float64) *Refused {
 	x, s, name := arr(at)[axis], b.span(axis), string('x'+rune(axis))
 	return found(RuleBox, fmt.Sprintf("gripper at %s %.3f m", name, x), fmt.Sprintf("%s %.3f to %.3f m in the base frame", name, s[0], s[1]),
 		fmt.Sprintf("move the target at least %.3f m back along %s", out, name),
-		slog.String("axis", name), slog.Float64("at", x), slog.Float64("min", s[0]), slog.Float64("max", s[1]))
+		Number{"at", x}, Number{"min", s[0]}, Number{"max", s[1]})
 }
 
 func arr(v r3.Vec) [3]float64 { return [3]float64{v.X, v.Y, v.Z} }
 
 // checkSpeeds refuses joint, base and tool speeds beyond the operator's share.
-func (g *Guard) checkSpeeds(p *robot.Plan) *finding {
+func (g *Guard) checkSpeeds(p *robot.Plan) *Refused {
 	pts := p.Traj.Points
 	for i := 1; i < len(pts); i++ {
 		a, b := &pts[i-1], &pts[i]
@@ -246,7 +255,7 @@ func (g *Guard) checkSpeeds(p *robot.Plan) *finding {
 	return g.checkToolSpeed(p.Sweep)
 }
 
-func (g *Guard) checkToolSpeed(sweep []robot.Swept) *finding {
+func (g *Guard) checkToolSpeed(sweep []robot.Swept) *Refused {
 	for i := 1; i < len(sweep); i++ {
 		a, b := &sweep[i-1], &sweep[i]
 		h := (b.T - a.T).Seconds()
@@ -263,10 +272,10 @@ func (g *Guard) checkToolSpeed(sweep []robot.Swept) *finding {
 	return nil
 }
 
-func tooFast(what string, got, limit float64, unit string) *finding {
+func tooFast(what string, got, limit float64, unit string) *Refused {
 	return found(RuleSpeed, fmt.Sprintf("%s at %.3f %s", what, got, unit), fmt.Sprintf("%.3f %s", limit, unit),
 		"this is the operator's to change: planner and guard have different speed limits",
-		slog.String("what", what), slog.Float64("speed", got), slog.Float64("limit", limit))
+		Number{"speed", got}, Number{"limit", limit})
 }
 
 // fastest is the largest speed and acceleration on a cubic of h seconds between two knots. Acceleration is linear
@@ -282,16 +291,23 @@ func fastest(p0, v0, p1, v1, h float64) (speed, acc float64) {
 }
 
 // movedSince refuses a plan that does not start where the robot is now.
-func (g *Guard) movedSince(p *robot.Plan, now robot.State) *finding {
+func (g *Guard) movedSince(p *robot.Plan, now robot.State) *Refused {
 	at := g.kin.Tool(now.Base, now.Q)
 	was := g.kin.Tool(p.From.Base, p.From.Q)
 	base := p.From.Base.Inv().Mul(now.Base)
 	d := math.Max(at.Dist(was), base.Norm())
 	a := math.Max(at.Angle(was), math.Abs(geom.WrapAngle(base.Yaw)))
+	for i, j := range g.model.Joints { // an elbow may move and leave the tool where it is
+		if by := math.Abs(now.Q[i] - p.From.Q[i]); j.Prismatic {
+			d = math.Max(d, by)
+		} else {
+			a = math.Max(a, by)
+		}
+	}
 	if d <= g.lim.StartDist && a <= g.lim.StartTurn {
 		return nil
 	}
 	return found(RuleMoved, fmt.Sprintf("%.1f mm, %.2f degrees", 1e3*d, geom.Deg(a)),
 		fmt.Sprintf("%.1f mm, %.2f degrees", 1e3*g.lim.StartDist, geom.Deg(g.lim.StartTurn)), "look again, then execute",
-		slog.Float64("moved", d), slog.Float64("turned", a))
+		Number{"moved", d}, Number{"turned", a}, Number{"moved_limit", g.lim.StartDist}, Number{"turned_limit", g.lim.StartTurn})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"viad/drivers/robot"
@@ -49,8 +50,9 @@ type Guard struct {
 	latchAt  time.Time
 	motion   *motion
 	stopping int
-	stopped  time.Time // when the last stop began or ended; no plan made from a state of before may run
-	unknown  time.Time // no state received by then may move the robot; zero: no outcome is unknown
+	stopped  time.Time   // when the last stop began or ended; no plan made from a state of before may run
+	unknown  time.Time   // no state received by then may move the robot; zero: no outcome is unknown
+	faults   []time.Time // when motions ended in faults, within faultSpan
 }
 
 // motion is the one motion that is being checked or is under way.
@@ -58,6 +60,8 @@ type motion struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	since  time.Time
+	scene  *perception.Scene // that it was checked in; nil for a jaw alone
+	back   atomic.Bool       // the robot has come back from it
 }
 
 // NewGuard checks the limits.
@@ -90,11 +94,11 @@ func (g *Guard) Ready() *Refused {
 	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.ready(s, now).refused()
+	return g.ready(s, now)
 }
 
 // ready is Ready for s; it needs mu.
-func (g *Guard) ready(s robot.State, now time.Time) *finding {
+func (g *Guard) ready(s robot.State, now time.Time) *Refused {
 	switch {
 	case g.latch != "":
 		return found(RuleLatch, g.latch, "", "an operator must look at the robot and arm it again")
@@ -104,14 +108,14 @@ func (g *Guard) ready(s robot.State, now time.Time) *finding {
 		return found(RuleStopping, "a stop is under way", "", "wait until standstill is confirmed")
 	case g.motion != nil:
 		return found(RuleBusy, "a motion is running", "", "wait for its result or stop it",
-			slog.Duration("running", g.clock.Now().Sub(g.motion.since)))
+			Number{"running", g.clock.Now().Sub(g.motion.since).Seconds()})
 	}
 	return g.fit(s, now)
 }
 
 // fit says whether a state, read just after now, may move the robot; it needs mu. The other order would age
 // a reading by whatever held up the reader, which on a fast clock is much.
-func (g *Guard) fit(s robot.State, now time.Time) *finding {
+func (g *Guard) fit(s robot.State, now time.Time) *Refused {
 	const wait = "wait for the robot to report, and look at it if it does not"
 	if !s.Complete(g.model) {
 		return found(RuleState, "joints, base or jaw missing or not finite", "a complete reading", wait)
@@ -119,21 +123,45 @@ func (g *Guard) fit(s robot.State, now time.Time) *finding {
 	age := now.Sub(s.Received)
 	if !(age >= -g.lim.StateAge && age <= g.lim.StateAge) {
 		return found(RuleState, fmt.Sprintf("joint state is %.3f s old", age.Seconds()), fmt.Sprintf("%.3f s", g.lim.StateAge.Seconds()), wait,
-			slog.Duration("age", age))
+			Number{"age", age.Seconds()}, Number{"limit", g.lim.StateAge.Seconds()})
+	}
+	if f := g.plausible(s); f != nil {
+		return f
 	}
 	if !g.unknown.IsZero() && !s.Received.After(g.unknown) {
 		return found(RuleState, "the last motion's outcome is unknown", "a reading taken after it", wait)
 	}
 	if s.Mode != robot.ModeReady && s.Mode != robot.ModeMoving {
-		return found(RuleMode, s.Mode.String()+words(s.Fault), robot.ModeReady.String(), "a person must see to the robot; nothing here clears it",
-			slog.String("mode", s.Mode.String()), slog.String("fault", s.Fault))
+		return found(RuleMode, s.Mode.String()+words(s.Fault), robot.ModeReady.String(), "a person must see to the robot; nothing here clears it")
 	}
 	if s.Mode == robot.ModeMoving {
 		return found(RuleBusy, "the robot says that it is moving", "", "wait for standstill or stop the robot")
 	}
 	if name, v, moving := g.moving(s); moving {
 		return found(RuleBusy, fmt.Sprintf("%s moves at %.3f per second", name, v), fmt.Sprintf("%.3f", g.lim.RestSpeed), "wait for standstill or stop the robot",
-			slog.String("joint", name), slog.Float64("speed", v))
+			Number{"speed", v}, Number{"limit", g.lim.RestSpeed})
+	}
+	return nil
+}
+
+// How far past its limit a joint may be read: more is no reading of this robot. Motors sag and gears give, and the
+// planner still leads a joint back that is a little past.
+const (
+	pastTurn  = 0.1  // radians
+	pastSlide = 0.02 // metres
+)
+
+// plausible refuses readings that this robot cannot have: joints in another order, other units, another robot.
+func (g *Guard) plausible(s robot.State) *Refused {
+	for i, j := range g.model.Joints {
+		slack, unit := pastTurn, "rad"
+		if j.Prismatic {
+			slack, unit = pastSlide, "m"
+		}
+		if q := s.Q[i]; !(q >= j.Min-slack && q <= j.Max+slack) {
+			return found(RuleState, fmt.Sprintf("%s read at %.4f %s", j.Name, q, unit), fmt.Sprintf("%.4f to %.4f %s, which it cannot leave", j.Min, j.Max, unit),
+				"an operator must look at the driver: order and units of its joints", Number{"position", q}, Number{"min", j.Min}, Number{"max", j.Max})
+		}
 	}
 	return nil
 }
@@ -173,13 +201,13 @@ func (g *Guard) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 	}
 	if f != nil {
 		g.logRefused(f)
-		return robot.Outcome{}, f.Refused
+		return robot.Outcome{}, f
 	}
 	return g.run(m, p)
 }
 
 // begin takes the one place for a motion. A stop from now on ends it, also before it has begun to move.
-func (g *Guard) begin(ctx context.Context) (*motion, *finding) {
+func (g *Guard) begin(ctx context.Context) (*motion, *Refused) {
 	now, s := g.clock.Now(), g.inner.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -202,7 +230,7 @@ func (g *Guard) end(m *motion) {
 }
 
 // admit judges p against the newest scene and state, and sets its deadline.
-func (g *Guard) admit(m *motion, p *robot.Plan) *finding {
+func (g *Guard) admit(m *motion, p *robot.Plan) *Refused {
 	sc, f := g.freshScene(m, p)
 	if f != nil {
 		return f
@@ -227,13 +255,17 @@ func (g *Guard) admit(m *motion, p *robot.Plan) *finding {
 	if _, _, f := g.check(p, s, sc, g.lim.SceneNoise); f != nil {
 		return f
 	}
+	if f := g.checkSweep(p); f != nil {
+		return f
+	}
+	m.scene = sc
 	limit := m.since.Add(g.lim.Motion)
 	if p.Deadline.IsZero() || p.Deadline.After(limit) {
 		p.Deadline = limit
 	}
 	if left := p.Deadline.Sub(g.clock.Now()); left <= 0 {
 		return found(RuleCap, fmt.Sprintf("%.1f s were used up before the motion", g.lim.Motion.Seconds()-left.Seconds()),
-			fmt.Sprintf("%.1f s from the call", g.lim.Motion.Seconds()), "execute again", slog.Duration("left", left))
+			fmt.Sprintf("%.1f s from the call", g.lim.Motion.Seconds()), "execute again", Number{"left", left.Seconds()})
 	}
 	if m.ctx.Err() != nil {
 		return found(RuleStopping, "stopped before the motion began", "", "execute again when it is clear why")
@@ -242,7 +274,7 @@ func (g *Guard) admit(m *motion, p *robot.Plan) *finding {
 }
 
 // freshScene is the newest scene, or a new one when that is older than the limit. A jaw alone needs none.
-func (g *Guard) freshScene(m *motion, p *robot.Plan) (*perception.Scene, *finding) {
+func (g *Guard) freshScene(m *motion, p *robot.Plan) (*perception.Scene, *Refused) {
 	sc := g.scenes.Scene()
 	oldest := g.clock.Now().Add(-g.lim.SceneAge)
 	if p.Waypoint.Kind == robot.KindJaw || sc != nil && !sc.At.Before(oldest) {
@@ -255,7 +287,6 @@ func (g *Guard) freshScene(m *motion, p *robot.Plan) (*perception.Scene, *findin
 	return sc, nil
 }
 
-func (g *Guard) logRefused(f *finding) {
-	attrs := append([]slog.Attr{slog.String("rule", f.Rule), slog.String("value", f.Value), slog.String("limit", f.Limit)}, f.attrs...)
-	g.log.LogAttrs(context.Background(), slog.LevelWarn, "motion refused", attrs...)
+func (g *Guard) logRefused(f *Refused) {
+	g.log.LogAttrs(context.Background(), slog.LevelWarn, "motion refused", f.Attrs()...)
 }

@@ -1,7 +1,10 @@
 // Package safety says no. A Guard is a robot.Robot around a robot.Robot; nothing else is handed out.
 package safety
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // Refused is a rule that was not met. Its text names the rule, the value, the limit and the next step;
 // its reader is an agent choosing its next waypoint or a person beside the robot.
@@ -10,6 +13,28 @@ type Refused struct {
 	Value string // what was asked or measured, with unit
 	Limit string // what is allowed, with unit
 	Next  string // what to do instead, one clause
+
+	Numbers []Number // what decided it, for the log; SI units
+}
+
+// Number is one measured or allowed amount by its name.
+type Number struct {
+	Name  string
+	Value float64
+}
+
+// Attrs are the refusal as one structured line has it.
+func (r *Refused) Attrs() []slog.Attr {
+	out := []slog.Attr{slog.String("rule", r.Rule), slog.String("value", r.Value), slog.String("limit", r.Limit)}
+	for _, n := range r.Numbers {
+		out = append(out, slog.Float64(n.Name, n.Value))
+	}
+	return out
+}
+
+// found is a refusal.
+func found(rule, value, limit, next string, numbers ...Number) *Refused {
+	return &Refused{Rule: rule, Value: value, Limit: limit, Next: next, Numbers: numbers}
 }
 
 // Error is "<rule>: got <value>, limit <limit>; <next>", without the parts that are empty.

@@ -2,7 +2,6 @@ package safety
 
 import (
 	"fmt"
-	"log/slog"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
@@ -41,7 +40,7 @@ type sweeper struct {
 }
 
 // checkClearance sweeps the whole robot, and what it holds, through the scene.
-func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float64) ([]string, perception.Hit, *finding) {
+func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float64) ([]string, perception.Hit, *Refused) {
 	if sc == nil || sc.Blind() {
 		return nil, perception.Hit{}, found(RuleScene, "nothing seen", "a scene with depth", "wait for the cameras, then look again")
 	}
@@ -115,12 +114,12 @@ func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
 	return perception.Hit{}
 }
 
-func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *finding {
+func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *Refused {
 	margin, _ := w.g.lim.Clearance.of(c.Class)
 	return found(RuleClearance, fmt.Sprintf("%s (%s) comes to %s from what is seen at %s, after %.0f%% of the way", c.Class, c.Link, mm(h.Dist), at(w.axes.Point(h.Point)), 100*way),
 		mm(margin), "keep this part of the robot away from there: approach from another side or in smaller steps",
-		slog.String("link", c.Link), slog.Float64("distance", h.Dist), slog.Float64("margin", margin), slog.Float64("way", way),
-		slog.Float64("x", h.Point.X), slog.Float64("y", h.Point.Y), slog.Float64("z", h.Point.Z))
+		Number{"distance", h.Dist}, Number{"margin", margin}, Number{"way", way},
+		Number{"x", h.Point.X}, Number{"y", h.Point.Y}, Number{"z", h.Point.Z})
 }
 
 func (w *sweeper) warnings() (out []string) {
