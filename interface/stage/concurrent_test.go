@@ -178,3 +178,63 @@ func BenchmarkEdit(b *testing.B) {
 		s.Show()
 	}
 }
+
+// What a driver staged, looked at or was still planning is not the next one's: neither shown nor executed.
+func TestANewDriverFindsNothingStaged(t *testing.T) {
+	w := newWorld(geom.At(.6, 0, .8))
+	p := slow{w, make(chan struct{}), make(chan struct{})}
+	s := newStage(w, stage.Face2D, func(o *stage.Options) { o.Planner = p })
+	done := make(chan error, 1)
+	planned := func(meanwhile func()) error {
+		<-p.asked
+		meanwhile()
+		p.go_ <- struct{}{}
+		return <-done
+	}
+	move := func() { done <- s.TranslateRobot(r3.Vec{X: .1}) }
+	execute := func() {
+		_, err := s.Execute(t.Context(), time.Now(), 1)
+		done <- err
+	}
+	go move()
+	refusal(t, planned(s.NewDriver), stage.RuleNewDriver)
+	if s.Snapshot().Check.Staged {
+		t.Error("an edit of the one before was staged")
+	}
+	go move()
+	ok(t, planned(func() {}))
+	s.Show()
+	go execute()
+	refusal(t, planned(s.NewDriver), stage.RuleNewDriver)
+	if w.ran() != 0 || s.Snapshot().Check.Staged {
+		t.Error("an execute of the one before moved, or its target is still staged")
+	}
+	go execute()
+	refusal(t, <-done, stage.RuleNothingStaged)
+}
+
+// A motion that outlives its driver leaves nothing staged for the next one, and the view is the first one.
+func TestAMotionOfTheDriverBefore(t *testing.T) {
+	virtual(t, "motion", func(t *testing.T) {
+		s, w := tabletop(t)
+		home := s.Snapshot().Orbit
+		_, err := s.Translate(r3.Vec{X: .1})
+		ok(t, err)
+		_, err = s.OrbitBy(.3, .1)
+		ok(t, err)
+		s.Show()
+		began := make(chan struct{})
+		w.began = began
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Execute(t.Context(), time.Now(), 1)
+			done <- err
+		}()
+		<-began
+		s.NewDriver()
+		ok(t, <-done)
+		if sn := s.Snapshot(); sn.Check.Staged || sn.Last == nil || sn.Orbit != home {
+			t.Errorf("%+v", sn)
+		}
+	})
+}

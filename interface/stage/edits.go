@@ -49,7 +49,8 @@ func (s *Stage) maybe(op string, face Face, f func(*draft) (bool, *safety.Refuse
 	if !d.ok {
 		return s.refused(op, refuse(RuleNoState, "joints, base or jaw not reported", "all of them", "Wait for the robot, look again, then repeat this call."))
 	}
-	d.want = s.current()
+	var driver uint64
+	d.want, driver = s.current()
 	d.target = s.target(d.want, d.live)
 	changed, r := f(&d)
 	if r == nil && changed {
@@ -59,7 +60,9 @@ func (s *Stage) maybe(op string, face Face, f func(*draft) (bool, *safety.Refuse
 		return s.refused(op, r)
 	}
 	v := s.judge(d.want, d.live, s.o.Scenes.Scene())
-	s.commit(d.want, v)
+	if !s.commit(d.want, v, driver) {
+		return s.refused(op, refuse(RuleNewDriver, "the seat went to somebody else meanwhile", "", "Nothing was staged; look again."))
+	}
 	s.log.Debug("staged", slog.String("op", op), slog.String("mode", d.want.mode.String()), slog.String("at", vecText(d.target.Pose.P)),
 		slog.Bool("reachable", v.check.Reachable), slog.Bool("clear", v.check.Clear))
 	return nil
@@ -71,17 +74,23 @@ func (s *Stage) locked(f func() *safety.Refused) *safety.Refused {
 	return f()
 }
 
-func (s *Stage) current() staged {
+// current is what is staged, and for which driver.
+func (s *Stage) current() (staged, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.staged
+	return s.staged, s.driver
 }
 
-func (s *Stage) commit(w staged, v verdict) {
+// commit stages w, unless the driver who wanted it has gone.
+func (s *Stage) commit(w staged, v verdict, driver uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.driver != driver {
+		return false
+	}
 	s.staged, s.verdict, s.stale = w, v, false
 	s.rev++
+	return true
 }
 
 // travel checks the net displacement from the real gripper, whatever sequence of edits led there.

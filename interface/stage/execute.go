@@ -17,6 +17,7 @@ import (
 // run is one execute that has been allowed to start.
 type run struct {
 	id     uint64
+	driver uint64
 	plan   robot.Plan
 	before live
 	staged staged
@@ -44,7 +45,7 @@ func (s *Stage) Execute(ctx context.Context, called time.Time, id uint64) (*Repo
 	}()
 	out, err := s.follow(ctx, m)
 	if err != nil {
-		return nil, s.refused("execute", notMoved(err))
+		return nil, s.unmoved(err)
 	}
 	rep := s.report(ctx, m, out)
 	s.settle(m, rep)
@@ -92,7 +93,7 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 		return nil, refuse(RuleNoScene, err.Error(), "a picture of now", "Check the cameras, look again, then execute.")
 	}
 	s.mu.Lock()
-	w, sn := s.staged, s.seen
+	w, sn, driver := s.staged, s.seen, s.driver
 	s.mu.Unlock()
 	v := s.judge(w, l, sc)
 	if v.check.Refused != nil {
@@ -103,12 +104,15 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 	if r := s.late(deadline); r != nil {
 		return nil, r
 	}
-	m := &run{plan: *v.check.Plan, before: l, staged: w, target: s.target(w, l)}
+	m := &run{driver: driver, plan: *v.check.Plan, before: l, staged: w, target: s.target(w, l)}
 	m.plan.Deadline = deadline
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.busy(); r != nil {
 		return nil, r
+	}
+	if s.driver != driver {
+		return nil, refuse(RuleNewDriver, "the seat went to somebody else meanwhile", "", "Nothing moved; look again.")
 	}
 	s.activity = moving
 	return m, nil
@@ -221,12 +225,13 @@ func (s *Stage) follow(ctx context.Context, m *run) (robot.Outcome, error) {
 	return s.o.Mover.Go(mctx, m.plan)
 }
 
-func notMoved(err error) *safety.Refused {
+// unmoved is what the mover said instead of moving. Its refusals it has logged itself.
+func (s *Stage) unmoved(err error) error {
 	var r *safety.Refused
 	if errors.As(err, &r) {
 		return r
 	}
-	return refuse(RuleNotMoved, err.Error(), "", "Nothing moved; check the robot's state, then execute again.")
+	return s.refused("execute", refuse(RuleNotMoved, err.Error(), "", "Nothing moved; check the robot's state, then execute again."))
 }
 
 // report renews the scene, measures what the motion came to and asks the judge.
@@ -261,6 +266,9 @@ func message(r *Report, scene error) string {
 			why = o.Result.String()
 		}
 		text = "Cut short: " + strings.TrimSuffix(why, ".") + "."
+		if o.Result == robot.ResultUnknown {
+			text = "Outcome unknown: " + strings.TrimSuffix(why, ".") + "."
+		}
 	}
 	if r.Outcome.Stop != robot.StopConfirmed {
 		text = join(text, r.Outcome.Stop.String()+".")
@@ -304,7 +312,9 @@ func (s *Stage) settle(m *run, rep *Report) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.staged, s.verdict = w, v
+	if s.driver == m.driver {
+		s.staged, s.verdict = w, v
+	}
 	s.rev++
 	s.ranRev = s.rev
 	s.seen.ok = false

@@ -381,7 +381,7 @@ func TestBadEnd(t *testing.T) {
 		ok(t, s.TranslateRobot(r3.Vec{X: .4}))
 		w.lost, w.result, w.why, w.success = true, robot.ResultUnknown, "no state since 0.5 s", true
 		rep := run(t, s, 1)
-		if rep.Message != "Cut short: no state since 0.5 s. stop NOT confirmed: use the e-stop." {
+		if rep.Message != "Outcome unknown: no state since 0.5 s. stop NOT confirmed: use the e-stop." {
 			t.Errorf("message %q", rep.Message)
 		}
 		vec(t, "realized from the newest state", rep.Realized.Pose.P, r3.Vec{X: 1, Z: .8})

@@ -62,7 +62,7 @@ func (s *Stage) renew() {
 	}
 	defer s.work.Unlock()
 	s.mu.Lock()
-	w, v, act, stale := s.staged, s.verdict, s.activity, s.stale
+	w, v, act, stale, rev := s.staged, s.verdict, s.activity, s.stale, s.rev
 	s.mu.Unlock()
 	if act != idle || w == (staged{}) {
 		return
@@ -72,7 +72,7 @@ func (s *Stage) renew() {
 		return
 	}
 	// A fifth of what kills a preview: nearer than that the old plan is as good.
-	dist, turn := apart(v.from, l)
+	dist, turn := s.apart(v.from, l)
 	switch {
 	case stale || dist > s.o.MovedDist/5 || turn > s.o.MovedTurn/5 || v.from.real.Open != l.real.Open:
 		v = s.judge(w, l, sc)
@@ -83,13 +83,25 @@ func (s *Stage) renew() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.verdict, s.stale = v, false
+	if s.rev == rev { // a new driver waits for no judgement
+		s.verdict, s.stale = v, false
+	}
 }
 
-// apart is how far the robot's tool or base moved between two instants: metres and radians.
-func apart(a, b live) (dist, turn float64) {
+// apart is how far the robot's tool, its base or any joint moved between two instants: metres and radians. An elbow
+// can be pushed aside and leave the tool where it is.
+func (s *Stage) apart(a, b live) (dist, turn float64) {
 	base := a.state.Base.Inv().Mul(b.state.Base)
-	return max(a.real.Pose.Dist(b.real.Pose), base.Norm()), max(a.real.Pose.Angle(b.real.Pose), math.Abs(geom.WrapAngle(base.Yaw)))
+	dist = max(a.real.Pose.Dist(b.real.Pose), base.Norm())
+	turn = max(a.real.Pose.Angle(b.real.Pose), math.Abs(geom.WrapAngle(base.Yaw)))
+	for i, j := range s.model.Joints {
+		if by := math.Abs(b.state.Q[i] - a.state.Q[i]); j.Prismatic {
+			dist = max(dist, by)
+		} else {
+			turn = max(turn, by)
+		}
+	}
+	return dist, turn
 }
 
 // preview says whether what the seat was last shown is still true of the robot; needs mu.
@@ -101,12 +113,16 @@ func (s *Stage) preview(l live) *safety.Refused {
 	case s.seen.rev != s.rev:
 		return refuse(RuleLookAgain, "the staged target changed after the last look", "a look after every change", look)
 	}
-	if age := s.o.Clock.Now().Sub(s.seen.at); age > s.o.PreviewAge {
-		return refuse(RuleLookAgain, fmt.Sprintf("last look %.0f s ago", age.Seconds()), fmt.Sprintf("%.0f s", s.o.PreviewAge.Seconds()), look)
+	if age := s.o.Clock.Now().Sub(s.seen.at); !(age >= 0 && age <= s.o.PreviewAge) { // a clock that went back says nothing of age
+		r := refuse(RuleLookAgain, fmt.Sprintf("last look %.0f s ago", age.Seconds()), fmt.Sprintf("%.0f s", s.o.PreviewAge.Seconds()), look)
+		r.Numbers = []safety.Number{{Name: "age", Value: age.Seconds()}}
+		return r
 	}
-	if dist, turn := apart(s.seen.from, l); !(dist <= s.o.MovedDist && turn <= s.o.MovedTurn) {
-		return refuse(RuleLookAgain, fmt.Sprintf("the robot moved %s and %s since the last look", meters.of(dist), degrees.of(turn)),
+	if dist, turn := s.apart(s.seen.from, l); !(dist <= s.o.MovedDist && turn <= s.o.MovedTurn) {
+		r := refuse(RuleLookAgain, fmt.Sprintf("the robot moved %s and %s since the last look", meters.of(dist), degrees.of(turn)),
 			meters.of(s.o.MovedDist)+" and "+degrees.of(s.o.MovedTurn), look)
+		r.Numbers = []safety.Number{{Name: "moved", Value: dist}, {Name: "turned", Value: turn}}
+		return r
 	}
 	return nil
 }

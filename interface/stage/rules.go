@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"log/slog"
 
 	"viad/safety"
@@ -24,6 +25,7 @@ const (
 	RuleTimeCap       = "time cap"
 	RuleClientGone    = "request ended"
 	RuleFace          = "not on this face"
+	RuleNewDriver     = "another driver"
 	RuleNotMoved      = "robot could not be commanded"
 )
 
@@ -36,6 +38,6 @@ func (s *Stage) refused(op string, r *safety.Refused) error {
 	if r == nil {
 		return nil
 	}
-	s.log.Info("refused", slog.String("op", op), slog.String("rule", r.Rule), slog.String("value", r.Value), slog.String("limit", r.Limit))
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, "refused", append([]slog.Attr{slog.String("op", op)}, r.Attrs()...)...)
 	return r
 }

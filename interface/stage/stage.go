@@ -112,6 +112,7 @@ type Stage struct {
 	mu        sync.Mutex
 	staged    staged
 	rev       uint64 // counts changes of staged
+	driver    uint64 // counts drivers
 	verdict   verdict
 	stale     bool // the verdict is known to be out of date
 	orbit     Orbit
@@ -232,6 +233,18 @@ func (s *Stage) Stop(ctx context.Context) error {
 	err := s.o.Mover.Stop(ctx)
 	s.log.Info("stop", slog.Any("error", err))
 	return err
+}
+
+// NewDriver forgets what is staged and where the view was: whoever drives from now on did not choose them. It waits
+// for nothing; a motion under way goes on, and what is being planned is not staged any more.
+func (s *Stage) NewDriver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.staged, s.verdict, s.seen, s.pinned = staged{}, verdict{}, seen{}, nil
+	s.orbit = s.o.Home
+	s.rev++
+	s.driver++
+	s.log.Info("a new driver: nothing is staged")
 }
 
 // MarkDelivered records that the result of the execute id reached its caller.
