@@ -174,6 +174,10 @@ func (t *Twin) stepOnce(now int64) {
 		return // time goes on, the machine does not
 	}
 	if t.path.at(float64(now+t.p.dt-t.began)*1e-9, t.servo.ref) {
+		if r, ok := t.path.(ramp); ok {
+			t.servo.hold(t.p, r.load)
+			t.path = stand{}
+		}
 		t.resting = true
 		if t.goal != nil {
 			t.finish(t.goal.done, nil)
@@ -185,6 +189,9 @@ func (t *Twin) stepOnce(now int64) {
 		return
 	}
 	t.feel(now + t.p.dt)
+	if t.monitor != nil {
+		t.monitor.step(now + t.p.dt)
+	}
 	if t.grip != nil {
 		t.grip.watch(t)
 	}

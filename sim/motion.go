@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"viad/drivers/robot"
@@ -83,7 +84,7 @@ func (t *Twin) startGoal(ctx context.Context, tr robot.Trajectory) (*goal, error
 
 // brake replaces the path by a stop from the measured state. hard above 1 stops that much harder.
 func (t *Twin) brake(hard float64) {
-	r := ramp{t: 0.04 / hard}
+	r := ramp{t: 0.04 / hard, load: slices.Clone(t.servo.integral)}
 	for i := range t.p.axes {
 		a := &t.p.axes[i]
 		x, v := a.x(t.p.d.Qpos(), t.p.d.Qvel())

@@ -27,7 +27,8 @@ func (stand) at(_ float64, ref []refPoint) bool {
 // ramp brakes from a measured state: all axes stop together, so that the way stays straight.
 type ramp struct {
 	from []refPoint
-	t    float64 // seconds to standstill
+	load []float64 // the servo's integral terms at its start
+	t    float64   // seconds to standstill
 }
 
 func (r ramp) at(t float64, ref []refPoint) bool {

@@ -27,6 +27,15 @@ func (s *servo) clone() servo {
 	return servo{ref: append([]refPoint(nil), s.ref...), integral: append([]float64(nil), s.integral...)}
 }
 
+// hold keeps the measured pose from now on, with integral terms of before: a robot that has stopped on
+// something does not go on pressing towards where it would have come to rest.
+func (s *servo) hold(p *plant, integral []float64) {
+	copy(s.integral, integral)
+	for i := range p.axes {
+		s.ref[i].x, _ = p.axes[i].x(p.d.Qpos(), p.d.Qvel())
+	}
+}
+
 // drive commands every axis for one time step, between Step1 and Step2.
 func (s *servo) drive(p *plant, dt float64) error {
 	q, v := p.d.Qpos(), p.d.Qvel()

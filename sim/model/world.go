@@ -108,8 +108,9 @@ func (o Object) Half() r3.Vec { return r3.Scale(0.5, o.Size) }
 // Radius is that of a round object.
 func (o Object) Radius() float64 { return o.Size.X / 2 }
 
-// rest is where an object rests on something at height z: as deep in it as its weight presses, and a
-// little off level. Level boxes that only just touch are what MuJoCo 2.2.2 gets wrong (xml/model.xml).
+// rest is where an object rests on something at height z: about as deep in it as its weight presses, and a
+// little off level. Boxes that are exactly level and only just touch are what MuJoCo's collider is worst at
+// (mj/box.c).
 func rest(x, y, z, yaw float64) geom.Pose {
 	p := flat(x, y, z-1e-4, yaw)
 	p.R = quat.Mul(p.R, geom.FromRotVec(r3.Vec{X: 1e-6, Y: 0.7e-6}))
