@@ -60,6 +60,8 @@ type Body struct {
 	halts    []robot.Rung
 	frozen   time.Time
 	echoed   time.Time
+	severed  time.Time     // when the link was cut; zero before
+	cut      chan struct{} // closed then
 	gripping bool
 }
 
@@ -96,6 +98,7 @@ func NewBody(m *robot.Model, c robot.Clock, q []float64) *Body {
 		model: m, clock: c, born: c.Now().Truncate(Period), mode: robot.ModeReady, since: c.Now(),
 		rest: robot.Point{Q: append([]float64(nil), q...), QD: make([]float64, len(q))},
 		jaw:  jaw{from: m.Jaw.Max, to: m.Jaw.Max, start: c.Now(), open: true},
+		cut:  make(chan struct{}),
 	}
 }
 
@@ -127,7 +130,7 @@ func (b *Body) Halts() []robot.Rung {
 	return append([]robot.Rung(nil), b.halts...)
 }
 
-// Deadman is short: Follow runs in this process and dies with it.
+// Deadman is the watchdog and the time to brake.
 func (b *Body) Deadman() time.Duration { return 100 * time.Millisecond }
 
 // pathTime is the trajectory's own time at t, its rate, and whether the run is at its end.
@@ -239,6 +242,7 @@ func (b *Body) State() robot.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
+	b.watch(now)
 	b.settle(now)
 	rx := now.Truncate(Period)
 	if !b.frozen.IsZero() && rx.After(b.frozen) {
@@ -301,6 +305,9 @@ func (b *Body) Follow(ctx context.Context, t robot.Trajectory) error {
 }
 
 func (b *Body) mayMove() error {
+	if !b.severed.IsZero() {
+		return ErrSevered
+	}
 	if b.run != nil || b.gripping {
 		return ErrBusy
 	}
@@ -318,6 +325,8 @@ func (b *Body) wait(ctx context.Context, r *run) error {
 		select {
 		case <-r.over:
 			over = true
+		case <-b.cut:
+			return ErrSevered
 		case <-tick.C():
 			b.State() // lets what is due happen
 		case <-ctx.Done():
@@ -354,11 +363,14 @@ func (b *Body) brake() {
 func (b *Body) Halt(ctx context.Context, rung robot.Rung) error {
 	b.mu.Lock()
 	b.halts = append(b.halts, rung)
-	f := b.f
+	f, severed := b.f, !b.severed.IsZero()
 	if b.run != nil {
 		f = b.run.faults
 	}
 	b.mu.Unlock()
+	if severed {
+		return ErrSevered
+	}
 	if rung < f.HangBelow {
 		<-ctx.Done()
 		return ctx.Err()

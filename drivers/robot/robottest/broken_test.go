@@ -20,6 +20,9 @@ type spoiledBody struct {
 
 func (s *spoiledBody) State() robot.State {
 	st := s.Body.State()
+	if s.how == "stamps anew" {
+		st.Received = s.clock.Now()
+	}
 	if s.how == "shares its slices" {
 		if s.shared == nil {
 			s.shared = make([]float64, len(st.Q))
@@ -60,6 +63,8 @@ var broken = map[string]struct {
 	"shares its slices": {Faults{}, "states are immutable"},
 	"follows anything":  {Faults{}, "malformed trajectories are refused"},
 	"no deadman":        {Faults{}, "deadman is stated"},
+	"no watchdog":       {Faults{DeafAlways: true}, "the machine stops without the daemon"},
+	"stamps anew":       {Faults{}, "readings age without the machine"},
 }
 
 // TestBroken is the suite over a broken body, run only as a child of TestSuiteCatches.
@@ -72,7 +77,7 @@ func TestBroken(t *testing.T) {
 		c := NewClock(t) // a bubble would not let a failed check leave a Follow behind
 		b := NewBody(model(), c, nil)
 		b.Break(broken[how].f)
-		return Subject{Body: &spoiledBody{Body: b, how: how}, Clock: c, Model: model()}
+		return Subject{Body: &spoiledBody{Body: b, how: how}, Clock: c, Model: model(), Sever: b.Sever, Machine: b.Machine}
 	}, nil)
 }
 

@@ -20,6 +20,10 @@ type Subject struct {
 	// Nudge is how far each joint may be moved from where it is, radians or metres; nil: 0.05 rad and 0.02 m,
 	// away from the nearer limit.
 	Nudge []float64
+	// Sever cuts the link between the body and its machine for good, as when the daemon has died, and Machine is what
+	// somebody beside the machine measures, whatever the body's readings say. nil: the dead-man is not tried.
+	Sever   func()
+	Machine func() robot.State
 	// Settle is how near measured joints come to the end of a trajectory, radians or metres, 0: 0.005.
 	Settle float64
 }
@@ -47,6 +51,8 @@ func CheckBody(t *testing.T, fresh func(t *testing.T) Subject, around func(*test
 		{"grip shuts and opens", (*checker).grips},
 		{"halt beside grip", (*checker).haltsGrip},
 		{"deadman is stated", (*checker).deadman},
+		{"the machine stops without the daemon", (*checker).severs},
+		{"readings age without the machine", (*checker).ages},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			around(t, func(t *testing.T) { c.check(&checker{T: t, Subject: fresh(t)}) })
@@ -326,7 +332,8 @@ func spoiledJoint(j int, joint robot.Joint) []spoiled {
 			}
 		}},
 		{joint.Name + " jumps", func(t *robot.Trajectory) { t.Points[len(t.Points)/2].Q[j] += joint.Vel * 0.5 }},
-		{joint.Name + " past its limit", func(t *robot.Trajectory) { crawl(t, j, joint.Max+0.01) }},
+		{joint.Name + " past its upper limit", func(t *robot.Trajectory) { crawl(t, j, joint.Max+0.01) }},
+		{joint.Name + " past its lower limit", func(t *robot.Trajectory) { crawl(t, j, joint.Min-0.01) }},
 	}
 }
 
@@ -462,11 +469,5 @@ func (c *checker) haltsGrip() {
 	c.sleep(300 * time.Millisecond)
 	if j := c.Body.State().Jaw; math.Abs(j.Speed) > 0.002 {
 		c.Errorf("the jaw goes on after Halt: %+v", j)
-	}
-}
-
-func (c *checker) deadman() {
-	if d := c.Body.Deadman(); d <= 0 || d > 2*time.Second {
-		c.Errorf("Deadman is %v, must be stated and at most 2 s", d)
 	}
 }

@@ -25,14 +25,16 @@ func model() *robot.Model {
 
 func TestFakeBodyInBubble(t *testing.T) {
 	CheckBody(t, func(*testing.T) Subject {
-		return Subject{Body: NewBody(model(), robot.WallClock{}, nil), Clock: robot.WallClock{}, Model: model()}
+		b := NewBody(model(), robot.WallClock{}, nil)
+		return Subject{Body: b, Clock: robot.WallClock{}, Model: model(), Sever: b.Sever, Machine: b.Machine}
 	}, synctest.Test)
 }
 
 func TestFakeBodyOnClock(t *testing.T) {
 	CheckBody(t, func(t *testing.T) Subject {
 		c := NewClock(t)
-		return Subject{Body: NewBody(model(), c, nil), Clock: c, Model: model()}
+		b := NewBody(model(), c, nil)
+		return Subject{Body: b, Clock: c, Model: model(), Sever: b.Sever, Machine: b.Machine}
 	}, nil)
 }
 
