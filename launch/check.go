@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"viad/interface/operator"
 )
@@ -144,6 +145,9 @@ func (c *Config) checkTokens() error {
 		key := fmt.Sprintf("tokens[%d]", i)
 		if strings.TrimSpace(t.Name) == "" {
 			return c.complain(key, "needs a name, which stands in the record beside every call")
+		}
+		if strings.ContainsAny(t.Name, "()\"") || strings.ContainsFunc(t.Name, unicode.IsControl) {
+			return c.complain(key+".name", "%q must have no brackets, quotes or control characters", t.Name)
 		}
 		if seen[t.Name] {
 			return c.complain(key+".name", "%q stands there twice; a token is known by its name", t.Name)

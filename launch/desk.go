@@ -3,62 +3,130 @@ package launch
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"viad/drivers/robot"
 	"viad/interface/operator"
 	"viad/interface/record"
 	"viad/interface/stage"
+	"viad/interface/tool/door"
 	"viad/interface/web"
 )
 
-// desk is what the operator's socket may ask.
+// desk is what people may ask: over the operator's socket and, those with an operator's token, on the page. No tool
+// leads here.
 type desk struct{ s *System }
 
 // Status is the state of everything, for a person.
 func (d desk) Status() operator.Status { return d.s.status() }
 
 // Stop stops the robot and measures standstill.
-func (d desk) Stop(ctx context.Context) (string, error) { return d.s.stop(ctx, "viactl") }
+func (d desk) Stop(ctx context.Context, who string) (string, error) { return d.s.stop(ctx, who) }
 
 // EStop stops and latches.
-func (d desk) EStop(ctx context.Context) (string, error) {
-	d.s.rec.Decide(record.Decision{Kind: "estop", Who: "viactl", Text: "asked by an operator"})
-	if err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.EStop(ctx, "viactl") }); err != nil {
+func (d desk) EStop(ctx context.Context, who string) (string, error) {
+	err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.EStop(ctx, who) })
+	d.note("estop", who, "stop and latch")
+	if err != nil {
 		return "", fmt.Errorf("latched, but %s: %w", robot.StopNotConfirmed, err)
 	}
-	return robot.StopConfirmed.String() + ", and latched: nothing moves until viactl arm", nil
+	return robot.StopConfirmed.String() + ", and latched: nothing moves until clear and arm", nil
 }
 
-// Arm clears a latch, releases a twin's runstop and allows motion. The operator's hand is on it.
-func (d desk) Arm(context.Context) (string, error) {
-	if why := d.s.guard.Latched(); why != "" {
-		d.s.guard.ClearLatch("viactl")
-	}
+// Clear clears the latch, and a twin's runstop; the robot stays disarmed.
+func (d desk) Clear(_ context.Context, who string) (string, error) {
+	why, stopped := d.s.guard.Latched(), d.s.guard.State().Mode == robot.ModeRunstopped
+	d.s.guard.ClearLatch(who)
 	if d.s.rig.release != nil {
 		d.s.rig.release()
+		if stopped {
+			why = strings.TrimPrefix(why+"; the twin's runstop", "; ")
+		}
 	}
-	if err := d.s.guard.Arm("viactl"); err != nil {
+	if why == "" {
+		return "nothing was latched", nil
+	}
+	d.note("clear", who, "cleared: "+why)
+	if d.s.guard.Status().Armed {
+		return fmt.Sprintf("cleared (%s)", why), nil
+	}
+	return fmt.Sprintf("cleared (%s); nothing moves until arm", why), nil
+}
+
+// Arm allows motion; not while latched.
+func (d desk) Arm(_ context.Context, who string) (string, error) {
+	if err := d.s.guard.Arm(who); err != nil {
 		return "", err
 	}
-	d.s.rec.Decide(record.Decision{Kind: "arm", Who: "viactl", Text: "armed by an operator"})
+	d.note("arm", who, "armed by an operator")
 	return "armed", nil
 }
 
 // Disarm stops and allows no motion.
-func (d desk) Disarm(ctx context.Context) (string, error) {
-	d.s.rec.Decide(record.Decision{Kind: "disarm", Who: "viactl", Text: "asked by an operator"})
-	if err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.Disarm(ctx, "viactl") }); err != nil {
+func (d desk) Disarm(ctx context.Context, who string) (string, error) {
+	err := inTime(ctx, func(ctx context.Context) error { return d.s.guard.Disarm(ctx, who) })
+	d.note("disarm", who, "asked by an operator")
+	if err != nil {
 		return "", fmt.Errorf("disarmed, but %s: %w", robot.StopNotConfirmed, err)
 	}
-	return "disarmed: nothing moves until viactl arm", nil
+	return "disarmed: nothing moves until arm", nil
+}
+
+// TakeOver seats a name instead of whoever drives, and stops what the old driver set going. Without a name it is
+// a place that no token fits: nobody drives until the seat is freed.
+func (d desk) TakeOver(ctx context.Context, who, name string) (string, error) {
+	if name == "" {
+		name = operatorSeat
+	} else if err := d.s.mayDrive(name); err != nil {
+		return "", err
+	}
+	from := d.s.seat.TakeOver(name)
+	if from == "" {
+		from = "nobody"
+	}
+	d.note("seat", who, fmt.Sprintf("taken over for %s from %s", name, from))
+	stopped, err := d.s.stop(ctx, who)
+	if err != nil {
+		return "", fmt.Errorf("%s has the seat, taken from %s, but %w", name, from, err)
+	}
+	return fmt.Sprintf("%s has the seat, taken from %s; %s", name, from, stopped), nil
+}
+
+// Free gives the seat free.
+func (d desk) Free(_ context.Context, who string) (string, error) {
+	from := d.s.seat.Release(who)
+	if from == "" {
+		return "the seat was free", nil
+	}
+	d.note("seat", who, "freed from "+from)
+	return "the seat is free; " + from + " had it", nil
+}
+
+func (d desk) note(kind, who, text string) {
+	d.s.rec.Decide(record.Decision{Kind: kind, Who: who, Text: text})
+}
+
+// operatorSeat has the seat after a take-over from the operator's tool. No token's name has brackets.
+const operatorSeat = "(operator)"
+
+// mayDrive refuses names that no token with a driver's rights has.
+func (s *System) mayDrive(name string) error {
+	var names []string
+	for _, t := range s.tokens {
+		if t.Role < door.Driver {
+			continue
+		}
+		if t.Name == name {
+			return nil
+		}
+		names = append(names, t.Name)
+	}
+	return fmt.Errorf("no driver is called %q; the launch file knows: %s", name, strings.Join(names, ", "))
 }
 
 // room is what the page looks into.
-type room struct{ s *System }
-
-// Status is the state of everything, for a person.
-func (r room) Status() operator.Status { return r.s.status() }
+type room struct{ desk }
 
 // Live paints the newest scene.
 func (r room) Live(context.Context) ([]web.Picture, error) {
@@ -71,13 +139,12 @@ func (r room) Shown() (uint64, []web.Picture) { return r.s.watch.Shown() }
 // Calls are the last calls.
 func (r room) Calls() []web.Call { return r.s.watch.Calls() }
 
-// Stop stops the robot and measures standstill.
-func (r room) Stop(ctx context.Context) (string, error) { return r.s.stop(ctx, "page") }
-
 // stop is every stop that is not a tool's.
 func (s *System) stop(ctx context.Context, who string) (string, error) {
+	s.log.Info("stop asked for", "who", who)
+	err := inTime(ctx, s.mover.Stop)
 	s.rec.Decide(record.Decision{Kind: "stop", Who: who, Text: "asked for a stop"})
-	if err := inTime(ctx, s.mover.Stop); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
 	}
 	return robot.StopConfirmed.String(), nil

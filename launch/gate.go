@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"log/slog"
 
 	"viad/drivers/robot"
 	"viad/interface/record"
@@ -16,11 +17,13 @@ import (
 type gate struct {
 	robot.Robot
 	shut func() *safety.Refused
+	log  *slog.Logger
 }
 
 // Go refuses while the gate is shut.
 func (g gate) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 	if r := g.shut(); r != nil {
+		g.log.LogAttrs(ctx, slog.LevelWarn, "motion refused", r.Attrs()...)
 		return robot.Outcome{}, r
 	}
 	return g.Robot.Go(ctx, p)

@@ -2,14 +2,21 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"go.uber.org/goleak"
+
+	"viad/drivers/robot"
 )
 
 // asViad makes this test binary the daemon itself, for tests that need a process of its own.
@@ -168,4 +175,94 @@ func (a *agent) tools() []string {
 		names = append(names, t.Name)
 	}
 	return names
+}
+
+// far stages a motion of the arm that takes some seconds.
+func far(a *agent) {
+	a.t.Helper()
+	for range 3 {
+		a.must("gripper_translate", map[string]any{"d_x": 0.08, "d_y": -0.1})
+	}
+}
+
+// untilMoving returns when the robot moves.
+func (d *daemon) untilMoving() {
+	d.t.Helper()
+	tick := d.rig.clock.Ticker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); d.guard.State().Mode != robot.ModeMoving || d.speed() < 0.05; <-tick.C() {
+		if time.Now().After(end) {
+			d.t.Fatal("the robot does not begin to move")
+		}
+	}
+}
+
+// speed is the largest of the joints' speeds, per second.
+func (d *daemon) speed() float64 {
+	v := 0.0
+	for _, x := range d.guard.State().QD {
+		v = max(v, math.Abs(x))
+	}
+	return v
+}
+
+// browser is a person's browser with the page open.
+type browser struct {
+	t    *testing.T
+	base string
+	c    *http.Client
+}
+
+// page opens the page with a token.
+func (d *daemon) page(token string) *browser {
+	return openPage(d.t, strings.TrimSuffix(d.MCP(), "/mcp"), token, nil)
+}
+
+func openPage(t *testing.T, base, token string, tr http.RoundTripper) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t, base, &http.Client{Jar: jar, Transport: tr}}
+	r, err := b.c.Get(base + "/?token=" + token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusOK {
+		t.Fatalf("the page: %d", r.StatusCode)
+	}
+	return b
+}
+
+// said is what a switch of the page answers.
+type said struct {
+	OK          bool
+	Note, Error string
+	status      int
+}
+
+// act presses a switch as the page's script does.
+func (b *browser) act(what string) said {
+	b.t.Helper()
+	return b.post(what, http.Header{"Origin": {b.base}, "X-Viad-Page": {"1"}, "Sec-Fetch-Site": {"same-origin"}})
+}
+
+func (b *browser) post(what string, h http.Header) said {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.base+"/api/"+what, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.Header = h
+	r, err := b.c.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	s := said{status: r.StatusCode}
+	if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
+		b.t.Fatal(err)
+	}
+	return s
 }

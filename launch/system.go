@@ -154,7 +154,7 @@ func (s *System) openMachine(context.Context) (err error) {
 	o := perception.Options{
 		Sources: s.rig.sources, Kin: s.kin, Clock: s.rig.clock, State: s.rig.body.State, Log: s.log,
 		RateHz: float64(c.Perception.Rate), Voxel: float64(c.Perception.Voxel),
-		SelfMargin: float64(c.Perception.Self), BodyMargin: float64(c.Perception.Body),
+		SelfMargin: float64(c.Perception.Self), BodyMargin: float64(c.Perception.Body), SourceTimeout: silent,
 	}
 	if b.X != nil {
 		o.Bounds = r3.Box{
@@ -175,10 +175,12 @@ func (s *System) openMachine(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.seat = safety.NewSeat(s.rig.clock, c.SeatSilence.D(), s.log)
 	s.planner = ctrl
 	return nil
 }
+
+// silent is how long a camera or lidar may keep a picture waiting before the picture is made without it.
+const silent = 2 * time.Second
 
 // heldByStretch is the region of what Stretch holds: its fingers reach 10 cm ahead of the palm, and lidar
 // blurs by several centimetres what hangs between them.
@@ -205,7 +207,7 @@ func (s *System) openRecord(context.Context) (err error) {
 	if c.Record.States > 0 {
 		every = time.Duration(float64(time.Second) / float64(c.Record.States))
 	}
-	s.mover = gate{record.Robot{Robot: s.guard, Rec: s.rec, Clock: s.rig.clock, Every: every}, s.gated}
+	s.mover = gate{record.Robot{Robot: s.guard, Rec: s.rec, Clock: s.rig.clock, Every: every}, s.gated, s.log}
 	return nil
 }
 
@@ -224,6 +226,7 @@ func (s *System) openStage(context.Context) (err error) {
 		Checker: gateCheck{s.guard, s.gated}, Scenes: s.fuser, Home: c.View.orbit(), PreviewAge: c.Preview.Age.D(),
 		MovedDist: float64(c.Preview.Moved), MovedTurn: float64(c.Preview.Turn), OnClientGone: gone, Log: s.log,
 	})
+	s.seat = safety.NewSeat(s.rig.clock, c.SeatSilence.D(), s.stage.NewDriver, s.log)
 	shape, err := gripperShape(s.kin)
 	if err != nil {
 		return err
@@ -376,11 +379,12 @@ func (s *System) handler(agents http.Handler) (http.Handler, error) {
 		return m, nil
 	}
 	p, err := web.New(web.Options{
-		Room: room{s}, Every: time.Duration(float64(time.Second) / float64(c.Page.Rate)), Secure: c.Listen.TLS.on(), Log: s.log,
-		Lookup: func(token string) (string, bool) {
+		Room: room{desk{s}}, Every: time.Duration(float64(time.Second) / float64(c.Page.Rate)), Secure: c.Listen.TLS.on(), Log: s.log,
+		Lookup: func(token string) (web.Person, bool) {
 			who, ok := door.Lookup(s.tokens, token)
-			return who.Name, ok
+			return web.Person{Name: who.Name, Role: who.Role.String(), Operator: who.Role >= door.Operator}, ok
 		},
+		Failed: func(r *http.Request) { d.Note(r, "token") },
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,12 @@ import (
 
 func (d *daemon) ask(op operator.Op) operator.Answer {
 	d.t.Helper()
-	a, err := operator.Ask(d.t.Context(), d.desk.Path(), op)
+	return d.send(operator.Request{Op: op})
+}
+
+func (d *daemon) send(r operator.Request) operator.Answer {
+	d.t.Helper()
+	a, err := operator.Send(d.t.Context(), d.desk.Path(), r)
 	if err != nil && !errors.Is(err, operator.ErrRefused) {
 		d.t.Fatal(err)
 	}
@@ -49,6 +54,16 @@ func TestNothingMovesUntilAnOperatorArms(t *testing.T) {
 	if s := d.ask(operator.OpStatus).Status; s.Armed || s.Latched == "" {
 		t.Errorf("%+v", s)
 	}
+	if a := d.ask(operator.OpArm); a.OK || !strings.Contains(a.Error, "clear the latch") {
+		t.Errorf("armed while latched: %+v", a)
+	}
+	if a := d.ask(operator.OpClear); !a.OK || !strings.Contains(a.Note, "e-stop") {
+		t.Errorf("%+v", a)
+	}
+	if s := d.ask(operator.OpStatus).Status; s.Armed || s.Latched != "" {
+		t.Errorf("cleared: %+v", s)
+	}
+	a.refused("arm", "execute_waypoint", nil)
 	d.ask(operator.OpArm)
 	a.must("screenshot", nil)
 	a.must("execute_waypoint", nil)

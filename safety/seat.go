@@ -18,22 +18,37 @@ type Seat struct {
 	clock   robot.Clock
 	silence time.Duration
 	log     *slog.Logger
+	fresh   func()
 
 	mu     sync.Mutex
 	holder string // empty: free
+	former string // who had it last; empty: nobody yet
 	since  time.Time
 	last   time.Time
 }
 
-// NewSeat makes a free seat; a silence of 0 takes DefaultSilence.
-func NewSeat(c robot.Clock, silence time.Duration, log *slog.Logger) *Seat {
+// NewSeat makes a free seat; a silence of 0 takes DefaultSilence. fresh is called, before anything of the new driver
+// is let through, whenever the seat goes to somebody else than had it last: what that one staged is not theirs.
+// It must not wait for anything, nor call the seat; nil does nothing.
+func NewSeat(c robot.Clock, silence time.Duration, fresh func(), log *slog.Logger) *Seat {
 	if silence <= 0 {
 		silence = DefaultSilence
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Seat{clock: c, silence: silence, log: log}
+	if fresh == nil {
+		fresh = func() {}
+	}
+	return &Seat{clock: c, silence: silence, fresh: fresh, log: log}
+}
+
+// give seats name; it needs mu.
+func (s *Seat) give(name string, now time.Time) {
+	if name != s.former {
+		s.fresh()
+	}
+	s.holder, s.former, s.since, s.last = name, name, now, now
 }
 
 // current is the holder, after silence has been counted; it needs mu.
@@ -52,7 +67,7 @@ func (s *Seat) Take(name string) *Refused {
 	now := s.clock.Now()
 	switch h := s.current(now); h {
 	case "":
-		s.holder, s.since = name, now
+		s.give(name, now)
 		s.log.Info("seat taken", slog.String("holder", name))
 	case name:
 	default:
@@ -97,8 +112,18 @@ func (s *Seat) TakeOver(operator string) (from string) {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	from = s.current(now)
-	s.holder, s.since, s.last = operator, now, now
+	s.give(operator, now)
 	s.log.Warn("seat taken over", slog.String("operator", operator), slog.String("from", from))
+	return from
+}
+
+// Release is an operator's word that the seat is free, whoever has it; it returns who had it.
+func (s *Seat) Release(operator string) (from string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from = s.current(s.clock.Now())
+	s.holder = ""
+	s.log.Warn("seat released", slog.String("operator", operator), slog.String("from", from))
 	return from
 }
 

@@ -12,7 +12,8 @@ import (
 func TestSeat(t *testing.T) {
 	clock := robottest.NewManualClock()
 	log := &lines{}
-	s := NewSeat(clock, 0, slog.New(slog.NewTextHandler(log, nil)))
+	fresh := 0
+	s := NewSeat(clock, 0, func() { fresh++ }, slog.New(slog.NewTextHandler(log, nil)))
 	holds := func(want string) {
 		t.Helper()
 		if got, _, _ := s.Holder(); got != want {
@@ -59,7 +60,17 @@ func TestSeat(t *testing.T) {
 		t.Error("olga cannot leave")
 	}
 	holds("")
-	for msg, n := range map[string]int{"seat taken": 2, "seat refused": 2, "seat freed by silence": 1, "seat taken over": 1, "seat freed": 1} {
+	if r := s.Take("olga"); r != nil {
+		t.Fatal(r)
+	}
+	if fresh != 3 { // anna, ben, olga; who comes back finds what they left
+		t.Errorf("%d times a fresh start", fresh)
+	}
+	if from := s.Release("olga"); from != "olga" {
+		t.Errorf("released from %q", from)
+	}
+	holds("")
+	for msg, n := range map[string]int{"seat taken": 3, "seat released": 1, "seat refused": 2, "seat freed by silence": 1, "seat taken over": 1, "seat freed": 1} {
 		if got := log.count(msg); got != n {
 			t.Errorf("%d lines %q, want %d:\n%s", got, msg, n, log.buf.String())
 		}

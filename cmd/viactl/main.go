@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"viad/interface/operator"
@@ -27,11 +27,14 @@ const (
 
 const usage = `viactl: speak to a running viad beside the network
 
-  viactl status    what robot, seat, scene and record are doing
-  viactl stop      stop the motion and measure standstill
-  viactl estop     stop and latch: nothing moves until viactl arm
-  viactl arm       allow motion, clear the latch
-  viactl disarm    stop and allow no motion
+  viactl status           what robot, seat, scene and record are doing
+  viactl stop             stop the motion and measure standstill
+  viactl estop            stop and latch: nothing moves until viactl clear and viactl arm
+  viactl clear            you have looked at the robot: clear the latch; it stays disarmed
+  viactl arm              allow motion; refused while latched
+  viactl disarm           stop and allow no motion
+  viactl takeover [NAME]  stop, and take the seat from whoever drives; NAME drives now, or nobody
+  viactl free             give the seat free, whoever has it
 
   --socket PATH    the daemon's socket (default: $VIAD_SOCKET, or the only one below ./var or /run/viad)
   --wait 20s       how long to wait for an answer
@@ -43,19 +46,18 @@ func run(args []string, out, complaints io.Writer) int {
 	f.Usage = func() { fmt.Fprint(complaints, usage) }
 	socket := f.String("socket", "", "")
 	wait := f.Duration("wait", 20*time.Second, "")
-	op, rest := "", args
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		op, rest = args[0], args[1:]
+	var words []string // flags may stand before, between and after them
+	for rest := args; ; rest = f.Args()[1:] {
+		if err := f.Parse(rest); err != nil {
+			return exitUsage
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		words = append(words, f.Arg(0))
 	}
-	if err := f.Parse(rest); err != nil {
-		return exitUsage
-	}
-	if op == "" && f.NArg() == 1 {
-		op = f.Arg(0)
-	} else if f.NArg() > 0 {
-		op = ""
-	}
-	if !known(operator.Op(op)) {
+	req, ok := request(words)
+	if !ok {
 		f.Usage()
 		return exitUsage
 	}
@@ -66,7 +68,7 @@ func run(args []string, out, complaints io.Writer) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *wait)
 	defer cancel()
-	a, err := operator.Ask(ctx, path, operator.Op(op))
+	a, err := operator.Send(ctx, path, req)
 	if err != nil {
 		fmt.Fprintln(complaints, "viactl:", err)
 		if errors.Is(err, operator.ErrRefused) {
@@ -82,13 +84,20 @@ func run(args []string, out, complaints io.Writer) int {
 	return exitOK
 }
 
-func known(op operator.Op) bool {
-	for _, o := range operator.Ops() {
-		if o == op {
-			return true
-		}
+// request is what the words ask for; only takeover takes a second one.
+func request(words []string) (operator.Request, bool) {
+	var r operator.Request
+	if len(words) == 0 || len(words) > 2 {
+		return r, false
 	}
-	return false
+	r.Op = operator.Op(words[0])
+	if len(words) == 2 {
+		if r.Op != operator.OpTakeOver {
+			return r, false
+		}
+		r.Name = words[1]
+	}
+	return r, slices.Contains(operator.Ops(), r.Op)
 }
 
 // show prints the status a person reads at a glance, worst news first.
@@ -104,8 +113,11 @@ func show(w io.Writer, s *operator.Status) {
 	line("LATCHED", s.Latched)
 	line("FAULT", s.Fault)
 	armed := "disarmed: nothing moves until viactl arm"
-	if s.Armed {
+	switch {
+	case s.Armed:
 		armed = "armed"
+	case s.Latched != "":
+		armed = "latched: look at the robot, then viactl clear and viactl arm"
 	}
 	line("motion", armed)
 	line("robot", fmt.Sprintf("%s, %s, joint reading %s old", s.Robot, s.Mode, age(s.StateAge)))

@@ -18,10 +18,16 @@ func (d desk) Status() operator.Status {
 		Staged: "nothing", Warnings: []string{"recording stopped: the disk is full"},
 	}
 }
-func (d desk) Stop(context.Context) (string, error)   { return "stopped, confirmed", nil }
-func (d desk) EStop(context.Context) (string, error)  { return "latched", nil }
-func (d desk) Arm(context.Context) (string, error)    { return "armed", d.refuse }
-func (d desk) Disarm(context.Context) (string, error) { return "disarmed", nil }
+func (d desk) Stop(context.Context, string) (string, error)   { return "stopped, confirmed", nil }
+func (d desk) EStop(context.Context, string) (string, error)  { return "latched", nil }
+func (d desk) Clear(context.Context, string) (string, error)  { return "cleared", nil }
+func (d desk) Arm(context.Context, string) (string, error)    { return "armed", d.refuse }
+func (d desk) Disarm(context.Context, string) (string, error) { return "disarmed", nil }
+func (d desk) Free(context.Context, string) (string, error)   { return "free", nil }
+
+func (d desk) TakeOver(_ context.Context, _, name string) (string, error) {
+	return "for " + name, nil
+}
 
 func serve(t *testing.T, d operator.Desk) string {
 	t.Helper()
@@ -55,6 +61,12 @@ func TestCommands(t *testing.T) {
 		{"estop --socket " + fine, exitOK, "latched\n", ""},
 		{"arm --socket " + fine, exitOK, "armed\n", ""},
 		{"disarm --socket " + fine, exitOK, "disarmed\n", ""},
+		{"clear --socket " + fine, exitOK, "cleared\n", ""},
+		{"takeover --socket " + fine, exitOK, "for \n", ""},
+		{"takeover alice --socket " + fine, exitOK, "for alice\n", ""},
+		{"takeover --socket " + fine + " alice", exitOK, "for alice\n", ""},
+		{"free --socket " + fine, exitOK, "free\n", ""},
+		{"takeover alice bob --socket " + fine, exitUsage, "", "viactl estop"},
 		{"arm --socket " + stubborn, exitRefused, "", "still pressed"},
 		{"stop --socket /nowhere", exitSilent, "", "does not answer at /nowhere"},
 		{"", exitUsage, "", "viactl estop"},
@@ -77,7 +89,7 @@ func TestStatusBeginsWithTheWorst(t *testing.T) {
 		t.Fatal(code, complaints.String())
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"WARNING   recording stopped", "LATCHED   e-stop", "FAULT     reflex", "motion    disarmed", "robot     Franka FR3, faulted, joint reading 12ms old"} {
+	for i, want := range []string{"WARNING   recording stopped", "LATCHED   e-stop", "FAULT     reflex", "motion    latched: look at the robot", "robot     Franka FR3, faulted, joint reading 12ms old"} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d is %q, want %q...", i, lines[i], want)
 		}

@@ -44,6 +44,13 @@ func Find(named string) (string, error) {
 
 // Ask sends one request to the socket and waits for its answer. A refusal is an error that wraps ErrRefused.
 func Ask(ctx context.Context, socket string, op Op) (Answer, error) {
+	return Send(ctx, socket, Request{Op: op})
+}
+
+// Send is Ask for a request that says more than its operation; version and id are filled in.
+func Send(ctx context.Context, socket string, r Request) (Answer, error) {
+	r.V, r.ID = Version, 1
+	op := r.Op
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -51,7 +58,7 @@ func Ask(ctx context.Context, socket string, op Op) (Answer, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends the read below
 	defer stop()
-	a, err := exchange(c, Request{V: Version, ID: 1, Op: op})
+	a, err := exchange(c, r)
 	if err = errors.Join(err, c.Close()); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

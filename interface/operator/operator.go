@@ -26,21 +26,27 @@ type Op string
 
 // The operations. Stop and EStop are carried out at once, beside whatever runs.
 const (
-	OpStatus Op = "status" // the state of robot, seat, scene and record
-	OpStop   Op = "stop"   // stop the motion and measure standstill
-	OpEStop  Op = "estop"  // stop down to the last rung and latch: only arm moves again
-	OpArm    Op = "arm"    // allow motion; clears the latch
-	OpDisarm Op = "disarm" // stop and allow no motion
+	OpStatus   Op = "status"   // the state of robot, seat, scene and record
+	OpStop     Op = "stop"     // stop the motion and measure standstill
+	OpEStop    Op = "estop"    // stop and latch: nothing moves until clear and arm
+	OpClear    Op = "clear"    // somebody has looked at the robot: clear the latch; it stays disarmed
+	OpArm      Op = "arm"      // allow motion; refused while latched
+	OpDisarm   Op = "disarm"   // stop and allow no motion
+	OpTakeOver Op = "takeover" // stop, and take the seat from whoever drives
+	OpFree     Op = "free"     // give the seat free, whoever has it
 )
 
 // Ops lists the operations in the order that help texts use.
-func Ops() []Op { return []Op{OpStatus, OpStop, OpEStop, OpArm, OpDisarm} }
+func Ops() []Op {
+	return []Op{OpStatus, OpStop, OpEStop, OpClear, OpArm, OpDisarm, OpTakeOver, OpFree}
+}
 
 // Request is one line to the daemon.
 type Request struct {
-	V  int    `json:"v"`
-	ID uint64 `json:"id"`
-	Op Op     `json:"op"`
+	V    int    `json:"v"`
+	ID   uint64 `json:"id"`
+	Op   Op     `json:"op"`
+	Name string `json:"name,omitempty"` // with takeover: who shall drive; empty: nobody, until the seat is freed
 }
 
 // Answer is one line from the daemon. OK false comes with a sentence in Error.
@@ -78,13 +84,17 @@ type Status struct {
 	Warnings []string `json:"warnings,omitempty"` // what needs a person, e.g. a recording that stopped
 }
 
-// Desk is what the daemon does on request. The text is what was done, for a person.
+// Desk is what the daemon does on request. The text is what was done, for a person; who asked stands in the log
+// and in the record.
 type Desk interface {
 	Status() Status
-	Stop(context.Context) (string, error)
-	EStop(context.Context) (string, error)
-	Arm(context.Context) (string, error)
-	Disarm(context.Context) (string, error)
+	Stop(ctx context.Context, who string) (string, error)
+	EStop(ctx context.Context, who string) (string, error)
+	Clear(ctx context.Context, who string) (string, error)
+	Arm(ctx context.Context, who string) (string, error)
+	Disarm(ctx context.Context, who string) (string, error)
+	TakeOver(ctx context.Context, who, name string) (string, error)
+	Free(ctx context.Context, who string) (string, error)
 }
 
 // errVersion is what a peer of another version is told.
@@ -92,28 +102,12 @@ func errVersion(got int) error {
 	return fmt.Errorf("protocol version %d is not spoken here, only %d: use the viactl that came with this viad", got, Version)
 }
 
-// do carries out one request.
-func do(ctx context.Context, d Desk, r Request) Answer {
+// do carries out one request of who.
+func do(ctx context.Context, d Desk, who string, r Request) Answer {
 	a := Answer{V: Version, ID: r.ID}
-	if r.V != Version {
-		a.Error = errVersion(r.V).Error()
-		return a
-	}
-	var err error
-	switch r.Op {
-	case OpStatus:
-		s := d.Status()
-		a.Status = &s
-	case OpStop:
-		a.Note, err = d.Stop(ctx)
-	case OpEStop:
-		a.Note, err = d.EStop(ctx)
-	case OpArm:
-		a.Note, err = d.Arm(ctx)
-	case OpDisarm:
-		a.Note, err = d.Disarm(ctx)
-	default:
-		err = fmt.Errorf("%q is not an operation; the operations are %v", r.Op, Ops())
+	err := check(r)
+	if err == nil {
+		err = perform(ctx, d, who, r, &a)
 	}
 	if err != nil {
 		a.Error = err.Error()
@@ -121,6 +115,41 @@ func do(ctx context.Context, d Desk, r Request) Answer {
 	}
 	a.OK = true
 	return a
+}
+
+func check(r Request) error {
+	switch {
+	case r.V != Version:
+		return errVersion(r.V)
+	case r.Name != "" && r.Op != OpTakeOver:
+		return fmt.Errorf("%s takes no name", r.Op)
+	}
+	return nil
+}
+
+func perform(ctx context.Context, d Desk, who string, r Request, a *Answer) (err error) {
+	switch r.Op {
+	case OpStatus:
+		s := d.Status()
+		a.Status = &s
+	case OpStop:
+		a.Note, err = d.Stop(ctx, who)
+	case OpEStop:
+		a.Note, err = d.EStop(ctx, who)
+	case OpClear:
+		a.Note, err = d.Clear(ctx, who)
+	case OpArm:
+		a.Note, err = d.Arm(ctx, who)
+	case OpDisarm:
+		a.Note, err = d.Disarm(ctx, who)
+	case OpTakeOver:
+		a.Note, err = d.TakeOver(ctx, who, r.Name)
+	case OpFree:
+		a.Note, err = d.Free(ctx, who)
+	default:
+		err = fmt.Errorf("%q is not an operation; the operations are %v", r.Op, Ops())
+	}
+	return err
 }
 
 // ErrRefused marks an answer of the daemon that says no, as against a daemon that does not answer.

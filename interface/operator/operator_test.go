@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,21 +22,29 @@ type desk struct {
 	refuse  error
 	hang    chan struct{}
 	stopped chan struct{}
+	who     string // of the last takeover, with the name asked for
 }
 
 func (d *desk) Status() Status {
 	return Status{Name: "test", Robot: "none", Armed: true, StateAge: -1, Warnings: []string{"w"}}
 }
 
-func (d *desk) Stop(context.Context) (string, error) {
+func (d *desk) Stop(context.Context, string) (string, error) {
 	close(d.stopped)
 	return "stopped, confirmed", nil
 }
-func (d *desk) EStop(context.Context) (string, error) { return "latched", nil }
-func (d *desk) Arm(context.Context) (string, error)   { return "armed", d.refuse }
-func (d *desk) Disarm(context.Context) (string, error) {
+func (d *desk) EStop(context.Context, string) (string, error) { return "latched", nil }
+func (d *desk) Clear(context.Context, string) (string, error) { return "cleared", nil }
+func (d *desk) Arm(context.Context, string) (string, error)   { return "armed", d.refuse }
+func (d *desk) Free(context.Context, string) (string, error)  { return "free", nil }
+func (d *desk) Disarm(context.Context, string) (string, error) {
 	<-d.hang
 	return "disarmed", nil
+}
+
+func (d *desk) TakeOver(_ context.Context, who, name string) (string, error) {
+	d.who = who + " for " + name
+	return "taken", nil
 }
 
 func start(t *testing.T, d *desk) string {
@@ -72,6 +81,18 @@ func TestOperations(t *testing.T) {
 	d.refuse = errors.New("the e-stop is still pressed")
 	if _, err := Ask(t.Context(), path, OpArm); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "still pressed") {
 		t.Errorf("%v", err)
+	}
+	for op, note := range map[Op]string{OpClear: "cleared", OpFree: "free"} {
+		if a, err := Ask(t.Context(), path, op); err != nil || a.Note != note {
+			t.Errorf("%s: %+v %v", op, a, err)
+		}
+	}
+	want := fmt.Sprintf("viactl (uid %d, pid %d) for alice", os.Getuid(), os.Getpid())
+	if a, err := Send(t.Context(), path, Request{Op: OpTakeOver, Name: "alice"}); err != nil || a.Note != "taken" || d.who != want {
+		t.Errorf("%+v %v: %q, want %q", a, err, d.who, want)
+	}
+	if _, err := Send(t.Context(), path, Request{Op: OpFree, Name: "alice"}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "takes no name") {
+		t.Errorf("a name with free: %v", err)
 	}
 	if _, err := Ask(t.Context(), path, "dance"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "dance") {
 		t.Errorf("%v", err)
@@ -185,7 +206,7 @@ func FuzzParse(f *testing.F) {
 		d := newDesk()
 		close(d.hang)
 		if r, err := parse(line); err == nil {
-			if a := do(t.Context(), d, r); a.OK == (a.Error != "") {
+			if a := do(t.Context(), d, "fuzz", r); a.OK == (a.Error != "") {
 				t.Errorf("%+v", a)
 			}
 		}

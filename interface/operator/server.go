@@ -16,7 +16,14 @@ import (
 )
 
 // maxClients bounds how many connections are served at once; a further one waits.
-const maxClients = 16
+const maxClients = 256
+
+// idleTime is how long a connection may say nothing. With it, connections that were forgotten can not keep out
+// somebody who has come to stop the robot.
+const idleTime = 10 * time.Second
+
+// retryTime is the pause after a connection could not be taken, as when the process has no file left.
+const retryTime = 50 * time.Millisecond
 
 // writeTime bounds how long a client that does not read can hold a connection.
 const writeTime = 5 * time.Second
@@ -78,7 +85,16 @@ func (s *Server) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil // the listener was closed on purpose
 			}
-			return fmt.Errorf("operator socket: %w", err)
+			if errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("operator socket: %w", err)
+			}
+			// Of all doors this one must not shut because there are too many files open.
+			select {
+			case <-time.After(retryTime):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
 		}
 		slots <- struct{}{}
 		wg.Go(func() {
@@ -108,16 +124,33 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 			_, _ = c.Write(append(line, '\n')) // a client that has gone is found by the reader
 		}
 	}
+	who := peer(c)
 	in := bufio.NewScanner(c)
 	in.Buffer(make([]byte, 4096), maxLine)
-	for in.Scan() {
+	for c.SetReadDeadline(time.Now().Add(idleTime)) == nil && in.Scan() {
 		r, err := parse(in.Bytes())
 		if err != nil {
 			send(Answer{V: Version, ID: r.ID, Error: err.Error()})
 			continue
 		}
-		wg.Go(func() { send(do(context.WithoutCancel(ctx), s.desk, r)) })
+		wg.Go(func() { send(do(context.WithoutCancel(ctx), s.desk, who, r)) })
 	}
+}
+
+// peer is who is at the other end, as the kernel knows it.
+func peer(c *net.UnixConn) string {
+	const name = "viactl"
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return name
+	}
+	var cred *syscall.Ucred
+	if cerr := raw.Control(func(fd uintptr) {
+		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); cerr != nil || err != nil {
+		return name
+	}
+	return fmt.Sprintf("%s (uid %d, pid %d)", name, cred.Uid, cred.Pid)
 }
 
 // parse reads one request; unknown keys are refused, for a misspelt one may have meant stop.

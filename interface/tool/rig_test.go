@@ -63,7 +63,7 @@ func newRig(t testing.TB, face stage.Face, with ...setup) *rig {
 	r.st = stage.New(so)
 	o := tool.Options{
 		Face: face, Stage: r.st, Painter: r.p, Episode: r.e, Record: r.r, Clock: so.Clock, Model: &r.w.model,
-		WristDepth: true, Seat: safety.NewSeat(so.Clock, 0, nil),
+		WristDepth: true, Seat: safety.NewSeat(so.Clock, 0, nil, nil),
 	}
 	for _, w := range with {
 		if w.tool != nil {

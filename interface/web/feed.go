@@ -19,6 +19,7 @@ const writeTime = 5 * time.Second
 // stateMessage is a text message of the feed.
 type stateMessage struct {
 	Status operator.Status `json:"status"`
+	You    Person          `json:"you"`
 	Calls  []Call          `json:"calls,omitempty"` // only when they changed
 	Error  string          `json:"error,omitempty"` // why there is no live picture
 }
@@ -59,7 +60,8 @@ func (l *live) get(ctx context.Context) ([]Picture, time.Time, error) {
 // feed keeps one page fresh until it closes. It sends at its own pace and only what changed, so a slow
 // link gets fewer pictures, never old ones.
 func (p *Page) feed(w http.ResponseWriter, r *http.Request) {
-	if _, ok := p.who(r); !ok {
+	who, ok := p.who(r)
+	if !ok {
 		http.Error(w, "open the page's link again", http.StatusUnauthorized)
 		return
 	}
@@ -69,7 +71,7 @@ func (p *Page) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = c.CloseNow() }() // after a clean close there is nothing left to close
 	ctx := c.CloseRead(r.Context())
-	f := feeder{page: p, c: c}
+	f := feeder{page: p, c: c, you: who}
 	tick := time.NewTicker(p.opt.Every)
 	defer tick.Stop()
 	for {
@@ -92,6 +94,7 @@ func (p *Page) feed(w http.ResponseWriter, r *http.Request) {
 type feeder struct {
 	page  *Page
 	c     *websocket.Conn
+	you   Person
 	calls uint64
 	shown uint64
 	live  time.Time
@@ -102,7 +105,7 @@ func (f *feeder) send(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	m := stateMessage{Status: f.page.opt.Room.Status()}
+	m := stateMessage{Status: f.page.opt.Room.Status(), You: f.you}
 	if err != nil {
 		m.Error = err.Error()
 	}

@@ -21,13 +21,13 @@ type sessions struct {
 }
 
 type session struct {
-	name  string
+	who   Person
 	since time.Time
 }
 
 func newSessions() *sessions { return &sessions{byID: map[string]session{}} }
 
-func (s *sessions) open(name string, now time.Time) (string, error) {
+func (s *sessions) open(who Person, now time.Time) (string, error) {
 	b := make([]byte, 32)
 	if _, err := rand.Read(b); err != nil {
 		return "", err
@@ -44,11 +44,11 @@ func (s *sessions) open(name string, now time.Time) (string, error) {
 		}
 		delete(s.byID, oldest)
 	}
-	s.byID[id] = session{name, now}
+	s.byID[id] = session{who, now}
 	return id, nil
 }
 
-func (s *sessions) find(id string, now time.Time) (string, bool) {
+func (s *sessions) find(id string, now time.Time) (Person, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.byID[id]
@@ -56,5 +56,8 @@ func (s *sessions) find(id string, now time.Time) (string, bool) {
 		delete(s.byID, id)
 		ok = false
 	}
-	return v.name, ok
+	if !ok {
+		return Person{}, false
+	}
+	return v.who, true
 }

@@ -1,5 +1,5 @@
 // Package web is the people's page: the picture that the agent sees, the live scene, the robot's state, the
-// last calls and a large stop button. It shows and stops; it stages nothing.
+// last calls, a large stop button and, for operators, the switches that no tool has. It stages nothing.
 //
 // A person comes in with a link that carries a token (/?token=...). The token is exchanged once for a
 // session cookie that scripts cannot read and other sites cannot send, so it stays in no history and no
@@ -11,6 +11,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -44,25 +45,31 @@ type Call struct {
 	TookMS    float64 `json:"took_ms"`
 }
 
-// Room is what the page looks into.
+// Person is somebody who is in.
+type Person struct {
+	Name     string `json:"name"`
+	Role     string `json:"role"`     // in words
+	Operator bool   `json:"operator"` // may arm, clear and take over
+}
+
+// Room is what the page looks into, and what it may ask of the robot.
 type Room interface {
-	Status() operator.Status
+	operator.Desk
 	// Live paints what is seen now. It is asked only while somebody watches.
 	Live(ctx context.Context) ([]Picture, error)
 	// Shown is what the seat was last sent, with a number that grows when it changes.
 	Shown() (seq uint64, pictures []Picture)
 	// Calls are the last calls, newest first.
 	Calls() []Call
-	// Stop stops the robot and says in words what was measured.
-	Stop(ctx context.Context) (string, error)
 }
 
 // Options of a Page.
 type Options struct {
 	Room   Room
-	Lookup func(token string) (name string, ok bool) // who a token belongs to
-	Every  time.Duration                             // between updates of one page
-	Secure bool                                      // the door speaks TLS
+	Lookup func(token string) (who Person, ok bool) // who a token belongs to
+	Failed func(*http.Request)                      // told of requests with a token that nobody has; nil: nobody is
+	Every  time.Duration                            // between updates of one page
+	Secure bool                                     // the door speaks TLS
 	Log    *slog.Logger
 }
 
@@ -79,6 +86,9 @@ func New(o Options) (*Page, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Failed == nil {
+		o.Failed = func(*http.Request) {}
+	}
 	if o.Every <= 0 {
 		o.Every = time.Second / 3
 	}
@@ -92,13 +102,20 @@ func New(o Options) (*Page, error) {
 	return &Page{opt: o, sessions: newSessions(), files: files, live: live{room: o.Room, every: o.Every}}, nil
 }
 
-// Handler serves /, the bundle's files, /login, /api/feed and /api/stop.
+// Handler serves /, the bundle's files, /login, /api/feed and the switches below /api.
 func (p *Page) Handler() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /{$}", p.index)
 	m.HandleFunc("POST /login", p.login)
 	m.HandleFunc("GET /api/feed", p.feed)
 	m.HandleFunc("POST /api/stop", p.stop)
+	room := p.opt.Room
+	m.Handle("POST /api/estop", p.person(room.EStop))
+	m.Handle("POST /api/disarm", p.operator(room.Disarm))
+	m.Handle("POST /api/clear", p.operator(room.Clear))
+	m.Handle("POST /api/arm", p.operator(room.Arm))
+	m.Handle("POST /api/free", p.operator(room.Free))
+	m.Handle("POST /api/takeover", p.operator(func(ctx context.Context, who string) (string, error) { return room.TakeOver(ctx, who, who) }))
 	m.Handle("GET /page.js", p.file("text/javascript; charset=utf-8"))
 	m.Handle("GET /page.css", p.file("text/css; charset=utf-8"))
 	return headers(m)
@@ -159,13 +176,13 @@ func (p *Page) login(w http.ResponseWriter, r *http.Request) {
 
 // enter exchanges a token for a session and leads to the page without the token in its address.
 func (p *Page) enter(w http.ResponseWriter, r *http.Request, token string) {
-	name, ok := p.opt.Lookup(token)
+	who, ok := p.opt.Lookup(token)
 	if !ok {
-		p.opt.Log.Warn("page: unknown token", "remote", r.RemoteAddr)
+		p.opt.Failed(r)
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	id, err := p.sessions.open(name, time.Now())
+	id, err := p.sessions.open(who, time.Now())
 	if err != nil {
 		http.Error(w, "no session could be made", http.StatusInternalServerError)
 		return
@@ -187,53 +204,108 @@ func cookieName(r *http.Request) string {
 }
 
 // who is the person behind a request's cookie.
-func (p *Page) who(r *http.Request) (string, bool) {
+func (p *Page) who(r *http.Request) (Person, bool) {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return "", false
+		return Person{}, false
 	}
 	return p.sessions.find(c.Value, time.Now())
 }
 
+// act is something that a person does to the robot.
+type act func(ctx context.Context, who string) (string, error)
+
 // stop stops the robot for anybody who may look. A cookie counts only from the page itself; a bearer token
 // counts from anywhere, for a script that has to stop a robot.
 func (p *Page) stop(w http.ResponseWriter, r *http.Request) {
-	name, ok := p.who(r)
+	who, ok := p.who(r)
 	if ok && !sameOrigin(r) {
 		answer(w, http.StatusForbidden, "", errors.New("a stop with a cookie must come from the page itself"))
 		return
 	}
 	if !ok {
 		token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if name, ok = p.opt.Lookup(token); !bearer || !ok {
+		if who, ok = p.opt.Lookup(token); !bearer || !ok {
+			p.opt.Failed(r)
 			answer(w, http.StatusUnauthorized, "", errors.New("no session and no known token: open the page's link again, or use viactl stop"))
 			return
 		}
 	}
-	p.opt.Log.Info("stop from the page", "who", name, "remote", r.RemoteAddr)
-	// The stop goes on when the browser hangs up.
-	note, err := p.opt.Room.Stop(context.WithoutCancel(r.Context()))
+	p.perform(w, r, who, p.opt.Room.Stop)
+}
+
+// person lets in whoever has come in by the page, and asks from it.
+func (p *Page) person(do act) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who, ok := p.fromPage(w, r); ok {
+			p.perform(w, r, who, do)
+		}
+	})
+}
+
+// operator lets in operators only. A bearer token does not count here: agents hold tokens, and an agent must not
+// arm its own robot.
+func (p *Page) operator(do act) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, ok := p.fromPage(w, r)
+		if !ok {
+			return
+		}
+		if !who.Operator {
+			p.opt.Log.Warn("page: not an operator", "who", who.Name, "role", who.Role, "path", r.URL.Path, "remote", r.RemoteAddr)
+			answer(w, http.StatusForbidden, "", fmt.Errorf("%s is a %s, and this is for operators: come in with an operator's token, or use viactl", who.Name, who.Role))
+			return
+		}
+		p.perform(w, r, who, do)
+	})
+}
+
+// pageHeader is set by the page's script. A form of another site can not set it, and a script of another site only
+// after asking, which is refused.
+const pageHeader = "X-Viad-Page"
+
+// fromPage is the person behind a request that the page itself has sent; otherwise it answers.
+func (p *Page) fromPage(w http.ResponseWriter, r *http.Request) (Person, bool) {
+	who, ok := p.who(r)
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case !ok:
+		answer(w, http.StatusUnauthorized, "", errors.New("no session: open the page's link again, or use viactl"))
+	case !sameOrigin(r), r.Header.Get(pageHeader) == "", site != "" && site != "same-origin":
+		p.opt.Log.Warn("page: a request from elsewhere", "who", who.Name, "path", r.URL.Path, "origin", r.Header.Get("Origin"), "site", site, "remote", r.RemoteAddr)
+		answer(w, http.StatusForbidden, "", errors.New("this must come from the page itself"))
+	default:
+		return who, true
+	}
+	return Person{}, false
+}
+
+// perform does it and answers; it goes on when the browser hangs up.
+func (p *Page) perform(w http.ResponseWriter, r *http.Request, who Person, do act) {
+	p.opt.Log.Info("asked on the page", "path", r.URL.Path, "who", who.Name, "remote", r.RemoteAddr)
+	note, err := do(context.WithoutCancel(r.Context()), who.Name)
 	if err != nil {
-		answer(w, http.StatusBadGateway, note, err)
+		answer(w, http.StatusConflict, note, err)
 		return
 	}
 	answer(w, http.StatusOK, note, nil)
 }
 
+// sameOrigin reports whether the page that sends this came from this server. One that came in clear is not one that
+// came over TLS.
 func sameOrigin(r *http.Request) bool {
 	u, err := url.Parse(r.Header.Get("Origin"))
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || u.Scheme == "http" && r.TLS == nil)
 }
 
-// stopAnswer is what the button shows.
-type stopAnswer struct {
+// actAnswer is what the page shows.
+type actAnswer struct {
 	OK    bool   `json:"ok"`
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
 func answer(w http.ResponseWriter, status int, note string, err error) {
-	a := stopAnswer{OK: err == nil, Note: note}
+	a := actAnswer{OK: err == nil, Note: note}
 	if err != nil {
 		a.Error = err.Error()
 	}

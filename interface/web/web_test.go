@@ -31,6 +31,7 @@ type fakeRoom struct {
 	calls   []Call
 	stops   int
 	stopErr error
+	did     []string // what was asked, and by whom
 }
 
 func (r *fakeRoom) Status() operator.Status {
@@ -56,11 +57,30 @@ func (r *fakeRoom) Calls() []Call {
 	return r.calls
 }
 
-func (r *fakeRoom) Stop(context.Context) (string, error) {
+func (r *fakeRoom) Stop(context.Context, string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stops++
 	return "stopped, confirmed", r.stopErr
+}
+
+func (r *fakeRoom) do(what, who string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.did = append(r.did, what+" by "+who)
+	return what, nil
+}
+
+func (r *fakeRoom) EStop(_ context.Context, who string) (string, error) { return r.do("estop", who) }
+
+func (r *fakeRoom) Clear(_ context.Context, who string) (string, error) { return r.do("clear", who) }
+func (r *fakeRoom) Arm(_ context.Context, who string) (string, error)   { return r.do("arm", who) }
+func (r *fakeRoom) Disarm(_ context.Context, who string) (string, error) { return r.do("disarm", who) }
+
+func (r *fakeRoom) Free(_ context.Context, who string) (string, error) { return r.do("free", who) }
+
+func (r *fakeRoom) TakeOver(_ context.Context, who, name string) (string, error) {
+	return r.do("takeover", who+" for "+name)
 }
 
 func (r *fakeRoom) set(f func()) {
@@ -71,10 +91,20 @@ func (r *fakeRoom) set(f func()) {
 
 const goodToken = "viad_good"
 
+// people are who may come in, by token.
+var people = map[string]Person{
+	goodToken:      {Name: "alice", Role: "operator", Operator: true},
+	"viad_driver":  {Name: "dora", Role: "driver"},
+	"viad_watcher": {Name: "will", Role: "watcher"},
+}
+
 // serve is a page over room, and a browser that keeps cookies.
 func serve(t *testing.T, room Room, every time.Duration) (*httptest.Server, *http.Client) {
 	t.Helper()
-	p, err := New(Options{Room: room, Every: every, Lookup: func(token string) (string, bool) { return "alice", token == goodToken }})
+	p, err := New(Options{Room: room, Every: every, Lookup: func(token string) (Person, bool) {
+		who, ok := people[token]
+		return who, ok
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,22 +162,22 @@ func TestALinkLetsInAndLeavesNoToken(t *testing.T) {
 func TestSessionsEndAndAreBounded(t *testing.T) {
 	now := time.Now()
 	s := newSessions()
-	first, err := s.open("alice", now)
+	first, err := s.open(Person{Name: "alice"}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who, ok := s.find(first, now.Add(sessionTime-time.Second)); !ok || who != "alice" {
+	if who, ok := s.find(first, now.Add(sessionTime-time.Second)); !ok || who.Name != "alice" {
 		t.Error("a session ended early")
 	}
 	if _, ok := s.find(first, now.Add(sessionTime+time.Second)); ok {
 		t.Error("a session does not end")
 	}
-	first, err = s.open("alice", now)
+	first, err = s.open(Person{Name: "alice"}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range maxSessions {
-		if _, err := s.open("bob", now.Add(time.Duration(i+1))); err != nil {
+		if _, err := s.open(Person{Name: "bob"}, now.Add(time.Duration(i+1))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +192,7 @@ func TestSessionsEndAndAreBounded(t *testing.T) {
 func TestStopAnswersWhatWasMeasured(t *testing.T) {
 	room := &fakeRoom{}
 	s, c := serve(t, room, time.Hour)
-	post := func(origin, bearer string) (int, stopAnswer) {
+	post := func(origin, bearer string) (int, actAnswer) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/stop", nil)
 		if err != nil {
@@ -178,7 +208,7 @@ func TestStopAnswersWhatWasMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var a stopAnswer
+		var a actAnswer
 		if err := errors.Join(json.NewDecoder(r.Body).Decode(&a), r.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -199,11 +229,93 @@ func TestStopAnswersWhatWasMeasured(t *testing.T) {
 		}
 	}
 	room.set(func() { room.stopErr = errors.New("stop NOT confirmed: use the e-stop") })
-	if code, a := post(s.URL, ""); code != http.StatusBadGateway || a.OK || !strings.Contains(a.Error, "NOT confirmed") {
+	if code, a := post(s.URL, ""); code != http.StatusConflict || a.OK || !strings.Contains(a.Error, "NOT confirmed") {
 		t.Errorf("a stop that was not confirmed: %d %+v", code, a)
 	}
 	if room.stops != 3 {
 		t.Errorf("%d stops", room.stops)
+	}
+}
+
+// Only an operator, and only from the page itself, has the switches; the e-stop is for everybody who is in.
+func TestSwitches(t *testing.T) {
+	room := &fakeRoom{}
+	s, _ := serve(t, room, time.Hour)
+	own := http.Header{"Origin": {s.URL}, pageHeader: {"1"}, "Sec-Fetch-Site": {"same-origin"}}
+	with := func(name, value string) http.Header {
+		h := own.Clone()
+		h.Del(name)
+		if value != "" {
+			h.Set(name, value)
+		}
+		return h
+	}
+	acts := []string{"estop", "clear", "arm", "disarm", "takeover", "free"}
+	for _, c := range []struct {
+		name, token string
+		head        http.Header
+		want        map[string]int // by act; "" for the others
+	}{
+		{"a stranger", "", own, map[string]int{"": 401}},
+		{"a stranger with a bearer token", "", with("Authorization", "Bearer "+goodToken), map[string]int{"": 401}},
+		{"a watcher", "viad_watcher", own, map[string]int{"": 403, "estop": 200}},
+		{"a driver", "viad_driver", own, map[string]int{"": 403, "estop": 200}},
+		{"another site's form", goodToken, with("Origin", "https://evil.example"), map[string]int{"": 403}},
+		{"a sandboxed frame", goodToken, with("Origin", "null"), map[string]int{"": 403}},
+		{"no origin", goodToken, with("Origin", ""), map[string]int{"": 403}},
+		{"the same name, in clear or not", goodToken, with("Origin", "ftp"+strings.TrimPrefix(s.URL, "http")), map[string]int{"": 403}},
+		{"another port", goodToken, with("Origin", "http://127.0.0.1:1"), map[string]int{"": 403}},
+		{"no header of the page", goodToken, with(pageHeader, ""), map[string]int{"": 403}},
+		{"a browser that says cross-site", goodToken, with("Sec-Fetch-Site", "cross-site"), map[string]int{"": 403}},
+		{"a browser that says same-site", goodToken, with("Sec-Fetch-Site", "same-site"), map[string]int{"": 403}},
+		{"the operator, in a browser that says nothing", goodToken, with("Sec-Fetch-Site", ""), map[string]int{"": 200}},
+		{"the operator", goodToken, own, map[string]int{"": 200}},
+	} {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		browser := &http.Client{Jar: jar, Transport: s.Client().Transport}
+		if c.token != "" {
+			get(t, browser, s.URL+"/?token="+c.token)
+		}
+		for _, act := range acts {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/"+act, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = c.head.Clone()
+			r, err := browser.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, ok := c.want[act]
+			if !ok {
+				want = c.want[""]
+			}
+			room.set(func() {
+				if r.StatusCode != want || (len(room.did) == 1) != (want == 200) {
+					t.Errorf("%s, %s: status %d, want %d; done: %v", c.name, act, r.StatusCode, want, room.did)
+				}
+				if name := people[c.token].Name; len(room.did) == 1 && !strings.HasPrefix(room.did[0], act+" by "+name) {
+					t.Errorf("%s, %s: %v", c.name, act, room.did)
+				}
+				room.did = nil
+			})
+			if err := r.Body.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, act := range acts { // a link or a picture of another site is a GET
+			if r, _ := get(t, browser, s.URL+"/api/"+act); r.StatusCode == http.StatusOK {
+				t.Errorf("%s: GET %s answers %d", c.name, act, r.StatusCode)
+			}
+		}
+		room.set(func() {
+			if len(room.did) > 0 {
+				t.Errorf("%s: a GET did %v", c.name, room.did)
+			}
+		})
 	}
 }
 
@@ -257,7 +369,7 @@ func TestFeedSendsWhatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := read(t, conn); m.state == nil || m.state.Status.Name != "fake" || len(m.state.Calls) != 1 {
+	if m := read(t, conn); m.state == nil || m.state.Status.Name != "fake" || !m.state.You.Operator || len(m.state.Calls) != 1 {
 		t.Fatalf("first: %+v", m)
 	}
 	if a, b := read(t, conn), read(t, conn); a.head != (pictureHead{"shown", "head", 0, 2}) || b.head != (pictureHead{"shown", "wrist", 1, 2}) || string(b.jpeg) != "w" {

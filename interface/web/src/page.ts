@@ -7,7 +7,8 @@ interface Status {
   seat?: string; staged: string; last?: string; episode: number; record?: string; warnings?: string[];
 }
 interface Call { seq: number; at: string; principal: string; tool: string; args: string; text: string; refused: boolean; took_ms: number }
-interface State { status: Status; calls?: Call[]; error?: string }
+interface Person { name: string; role: string; operator: boolean }
+interface State { status: Status; you: Person; calls?: Call[]; error?: string }
 interface PictureHead { kind: "live" | "shown"; name: string; index: number; count: number }
 
 const $ = (id: string): HTMLElement => {
@@ -31,7 +32,7 @@ function chip(id: string, text: string, mood: "" | "good" | "warn" | "bad" = "")
 
 const seconds = (s: number): string => s < 0 ? "none yet" : s < 10 ? `${s.toFixed(1)} s` : s < 120 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`;
 
-let stopNote: { text: string; good: boolean } | null = null;
+let note: { text: string; good: boolean } | null = null;
 let latest: State | null = null;
 let lost = "";
 
@@ -39,7 +40,7 @@ function alerts(): void {
   const box = $("alerts");
   const lines: HTMLElement[] = [];
   if (lost) lines.push(make("p", "", lost));
-  if (stopNote) lines.push(make("p", stopNote.good ? "good" : "", stopNote.text));
+  if (note) lines.push(make("p", note.good ? "good" : "", note.text));
   const s = latest?.status;
   if (s?.latched) lines.push(make("p", "", `Latched: ${s.latched}`));
   if (s?.fault) lines.push(make("p", "", `Fault: ${s.fault}`));
@@ -65,6 +66,7 @@ function show(m: State): void {
     ["Episode", String(s.episode)], ["Record", s.record || "not recording"], ["viad", `${s.version}, up ${seconds(s.uptime_s)}`],
   ];
   $("state").replaceChildren(...rows.flatMap(([k, v]) => [make("dt", "", k), make("dd", "", v)]));
+  switches(s, m.you);
   if (m.calls) calls(m.calls);
   alerts();
 }
@@ -122,18 +124,37 @@ function choose(view: string): void {
   captionText();
 }
 
-async function stop(): Promise<void> {
-  stopNote = { text: "Stopping…", good: false };
+// What each switch says while it works.
+const doing: Record<string, string> = {
+  stop: "Stopping…", estop: "Stopping and latching…", clear: "Clearing…", arm: "Arming…", disarm: "Disarming…", takeover: "Taking the seat…", free: "Freeing the seat…",
+};
+
+function switches(s: Status, you: Person): void {
+  $("you").textContent = `Switches: ${you.name}, ${you.role}`;
+  const off: Record<string, boolean> = {
+    clear: !s.latched && s.mode !== "runstopped", arm: s.armed || !!s.latched, disarm: !s.armed, takeover: s.seat === you.name, free: !s.seat,
+  };
+  for (const b of document.querySelectorAll<HTMLButtonElement>("#switches button")) {
+    b.hidden = b.dataset.operator !== undefined && !you.operator;
+    b.disabled = off[b.dataset.act ?? ""] ?? false;
+  }
+}
+
+// act asks the daemon for something that a person does to the robot, and shows the answer.
+async function act(what: string): Promise<void> {
+  const stops = what === "stop" || what === "estop";
+  note = { text: doing[what] ?? what, good: false };
   alerts();
   try {
-    const r = await fetch("api/stop", { method: "POST" });
+    const r = await fetch(`api/${what}`, { method: "POST", headers: { "X-Viad-Page": "1" } });
     const a = await r.json() as { ok: boolean; note?: string; error?: string };
-    stopNote = a.ok ? { text: a.note || "Stopped.", good: true } : { text: `${a.error ?? "The stop failed."} Use the e-stop beside the robot.`, good: false };
+    note = a.ok ? { text: a.note || "Done.", good: true } : { text: `${a.error ?? "That failed."}${stops ? " Use the e-stop beside the robot." : ""}`, good: false };
   } catch (e) {
-    stopNote = { text: `The stop did not reach the daemon (${String(e)}). Use the e-stop beside the robot, or viactl stop.`, good: false };
+    note = { text: `This did not reach the daemon (${String(e)}). ${stops ? "Use the e-stop beside the robot, or" : "Try"} viactl ${what}.`, good: false };
   }
   alerts();
-  if (stopNote.good) setTimeout(() => { stopNote = null; alerts(); }, 8000);
+  const mine = note;
+  setTimeout(() => { if (note === mine && (mine.good || !stops)) { note = null; alerts(); } }, 8000);
 }
 
 // The feed closes while the page is hidden, so that nothing is painted for nobody.
@@ -171,8 +192,9 @@ document.addEventListener("visibilitychange", () => {
     s?.close();
   } else connect();
 });
-$("stop").addEventListener("click", () => void stop());
-document.addEventListener("keydown", e => { if (e.key === "Escape") void stop(); });
+$("stop").addEventListener("click", () => void act("stop"));
+document.addEventListener("keydown", e => { if (e.key === "Escape") void act("stop"); });
+for (const b of document.querySelectorAll<HTMLButtonElement>("#switches button")) b.addEventListener("click", () => void act(b.dataset.act ?? ""));
 for (const b of document.querySelectorAll<HTMLButtonElement>("nav button")) b.addEventListener("click", () => choose(b.dataset.view ?? "shown"));
 setInterval(captionText, 1000);
 connect();
