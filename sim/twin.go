@@ -50,6 +50,7 @@ type Twin struct {
 	endings []ending
 	sense   sense
 	runstop bool
+	monitor *Monitor // nil: nobody watches
 	fault   error
 	ran     bool
 	closed  bool
