@@ -12,7 +12,7 @@ func TestTwinIsABody(t *testing.T) {
 			robottest.CheckBody(t, func(t *testing.T) robottest.Subject {
 				tw := start(t, o)
 				m := tw.Model()
-				return robottest.Subject{Body: tw.Body(), Clock: tw.Clock(), Model: &m}
+				return robottest.Subject{Body: tw.Body(), Clock: tw.Clock(), Model: &m, Sever: tw.Cut, Machine: tw.Machine}
 			}, nil)
 		})
 	}

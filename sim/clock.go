@@ -49,6 +49,7 @@ type timer struct {
 	at     int64          // nanoseconds on the clock
 	period int64          // 0: fires once
 	hold   bool           // the clock waits until stop, not only until receipt
+	quiet  bool           // makes no time pass: it only wants to be read while others do
 	sent   time.Time      // wall time of the last delivery, zero when received
 	waived bool           // unread for too long: the clock no longer waits for it until it is read again
 }
@@ -71,6 +72,11 @@ func (c *clock) Ticker(d time.Duration) robot.Ticker {
 		d = time.Nanosecond
 	}
 	return c.add(&timer{at: c.now.Load() + int64(d), period: int64(d)})
+}
+
+// pulse is a Ticker that makes no time pass.
+func (c *clock) pulse(d time.Duration) *timer {
+	return c.add(&timer{at: c.now.Load() + int64(d), period: int64(d), quiet: true})
 }
 
 // holdAt returns a timer that fires at t and keeps a fast clock there until it is stopped.
@@ -129,6 +135,9 @@ func (c *clock) next() (at int64, wanted, waived bool) {
 	defer c.mu.Unlock()
 	at = 1 << 62
 	for _, t := range c.timers {
+		if t.quiet {
+			continue
+		}
 		at = min(at, t.at)
 		wanted = wanted || !t.waived
 		waived = waived || t.waived

@@ -173,6 +173,7 @@ func (t *Twin) stepOnce(now int64) {
 	if t.fault != nil {
 		return // time goes on, the machine does not
 	}
+	t.starve(now)
 	if t.path.at(float64(now+t.p.dt-t.began)*1e-9, t.servo.ref) {
 		if r, ok := t.path.(ramp); ok {
 			t.servo.hold(t.p, r.load)

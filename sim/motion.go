@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,7 +12,10 @@ import (
 )
 
 // goal is a trajectory being followed.
-type goal struct{ done chan error }
+type goal struct {
+	done chan error
+	feed *timer
+}
 
 // Follow runs a trajectory on the robot's own controller. It refuses, before anything moves, one that is
 // malformed, longer than Deadman, faster than the machine, out of the joint ranges, not ending at rest, or
@@ -22,9 +26,12 @@ func (t *Twin) Follow(ctx context.Context, tr robot.Trajectory) error {
 	if err != nil {
 		return err
 	}
-	ended, err := wait(ctx, t, g.done)
+	ended, err := t.standBy(ctx, g.feed, g.done)
 	if err == nil {
 		return ended
+	}
+	if errors.Is(err, ErrCut) {
+		return err // the machine is on its own
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,6 +50,8 @@ func (t *Twin) ready(ctx context.Context) error {
 		return ctx.Err()
 	case t.closed:
 		return ErrOver
+	case t.isCut():
+		return ErrCut
 	case t.fault != nil:
 		return t.fault
 	case t.runstop:
@@ -75,7 +84,7 @@ func (t *Twin) startGoal(ctx context.Context, tr robot.Trajectory) (*goal, error
 	for i, r := range t.servo.ref {
 		s.offset = append(s.offset, r.x-s.knots[0].x[i])
 	}
-	t.goal = &goal{done: make(chan error, 1)}
+	t.goal = &goal{done: make(chan error, 1), feed: t.feeder()}
 	t.path, t.began, t.resting = s, t.clk.now.Load(), false
 	t.publish()
 	t.clk.nudge()
@@ -118,6 +127,8 @@ func (t *Twin) Halt(_ context.Context, r robot.Rung) error {
 	switch {
 	case t.closed:
 		return ErrOver
+	case t.isCut():
+		return ErrCut
 	case t.fault != nil:
 		t.endMotion(t.fault)
 		return nil // it stands already
@@ -145,6 +156,7 @@ type gripGoal struct {
 	steps int // since the start
 	limit int // steps after which it is given up
 	done  chan error
+	feed  *timer
 }
 
 // Grip opens or closes the jaw with a limited force and returns when it is at rest, at its end or on
@@ -154,9 +166,12 @@ func (t *Twin) Grip(ctx context.Context, to robot.JawTarget) error {
 	if err != nil {
 		return err
 	}
-	ended, err := wait(ctx, t, g.done)
+	ended, err := t.standBy(ctx, g.feed, g.done)
 	if err == nil {
 		return ended
+	}
+	if errors.Is(err, ErrCut) {
+		return err // the machine is on its own
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +199,7 @@ func (t *Twin) startGrip(ctx context.Context, to robot.JawTarget) (*gripGoal, er
 	t.jaw.ref, _ = t.p.jaw.x(t.p.d.Qpos(), t.p.d.Qvel())
 	t.jaw.still = 0
 	most := time.Duration(t.mach.jaw.max/t.mach.jaw.speed*float64(time.Second)) + 3*time.Second
-	t.grip = &gripGoal{open: to.Open, limit: int(int64(most) / t.p.dt), done: make(chan error, 1)}
+	t.grip = &gripGoal{open: to.Open, limit: int(int64(most) / t.p.dt), done: make(chan error, 1), feed: t.feeder()}
 	t.publish()
 	t.clk.nudge()
 	return t.grip, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +35,7 @@ type Twin struct {
 	over  chan struct{} // closed when no more time will pass
 	eyes  *eyes
 	srcs  []sensor.Source
+	link  link
 
 	mu      sync.Mutex // guards what follows, the live physics among it
 	p       *plant
@@ -93,6 +93,7 @@ func NewTwin(o Options) (*Twin, error) {
 		opts: o, mach: mach, model: desc, clk: newClock(o.Pace, base),
 		stop: make(chan struct{}), over: make(chan struct{}),
 	}
+	t.link.lost = make(chan struct{})
 	t.eyes = newEyes(t)
 	t.adopt(p)
 	t.srcs = t.newSources()
@@ -157,11 +158,12 @@ func (t *Twin) Clock() robot.Clock { return t.clk }
 // Sources are the robot's cameras and lidars. They stay the same over resets.
 func (t *Twin) Sources() []sensor.Source { return t.srcs }
 
-// State is the newest reading; it never blocks.
+// State is the newest reading that came through the link; it never blocks.
 func (t *Twin) State() robot.State {
-	s := *t.state.Load()
-	s.Q, s.QD = slices.Clone(s.Q), slices.Clone(s.QD)
-	return s
+	if last := t.link.last.Load(); last != nil {
+		return copied(last)
+	}
+	return copied(t.state.Load())
 }
 
 // Reset puts the robot into its start posture in a world placed anew by seed. The clock goes on; a running
@@ -226,6 +228,7 @@ func (t *Twin) Fork(ctx context.Context) (*Twin, error) {
 		stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	f.clk.now.Store(t.clk.now.Load())
+	f.link.lost = make(chan struct{})
 	f.eyes = newEyes(f)
 	f.path, f.began, f.resting = t.path, t.began, t.resting
 	if !t.resting {
@@ -275,7 +278,7 @@ func wait[T any](ctx context.Context, t *Twin, done <-chan T) (v T, err error) {
 	}
 }
 
-// Deadman is the longest that the robot goes on moving after nobody commands it any more: the twin lives in
-// the daemon and stops with it, and a motion whose context has ended brakes within this time. A goal that
-// nobody ends ends by itself: none is longer than 45 s.
+// Deadman is the longest that the robot goes on moving after nobody commands it any more: the machine's watchdog and
+// the longest brake. A motion whose context has ended brakes at once, and a goal that nobody ends ends by itself: none
+// is longer than 45 s.
 func (t *Twin) Deadman() time.Duration { return time.Second }
