@@ -1,0 +1,489 @@
+package soak
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/robot"
+	"viad/drivers/sensor"
+	"viad/interface/operator"
+	"viad/launch"
+	"viad/sim"
+)
+
+// house is a running daemon, its monitor and its clients.
+type house struct {
+	sys    *launch.System
+	mon    *sim.Monitor
+	log    *ledger
+	eyes   []*eye
+	socket string
+	guests []*guest
+
+	mu        sync.Mutex
+	counts    map[string]int
+	bad       []string
+	badN      int
+	abandoned time.Time // when a client last gave up an execute
+}
+
+// guest is a client.
+type guest struct {
+	h      *house
+	name   string
+	role   role
+	token  string
+	dial   func(context.Context, string, *wire) (caller, error)
+	wire   *wire
+	c      caller
+	steps  []step
+	called int
+}
+
+// start runs the daemon of a shipped launch file on a twin as fast as it goes, for tokens of its own.
+func start(t *testing.T, file string, n int) *house {
+	t.Helper()
+	c, err := launch.Read("../" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.StateDir = t.TempDir()
+	c.Robot.Pace, c.Perception.Rate, c.Listen.Address = "fast", 0, "127.0.0.1:0"
+	c.Record.Quota = 64 << 20 // so that it is used up
+	c.Tokens = launch.Tokens{}
+	h := &house{log: &ledger{lines: map[string]int{}}, counts: map[string]int{}, socket: filepath.Join(c.StateDir, operator.SocketName)}
+	for i := range *clients {
+		g := &guest{h: h, role: [...]role{driver, driver, watcher, person}[i%4], name: fmt.Sprintf("%s%d", [...]string{"ann", "bob", "wim", "opa"}[i%4], i/4)}
+		g.dial = [...]func(context.Context, string, *wire) (caller, error){dialMCPGo, dialSDK, dialMCPGo, dialSDK}[i%4]
+		var hash string
+		if g.token, hash, err = launch.NewToken(); err != nil {
+			t.Fatal(err)
+		}
+		c.Tokens.List = append(c.Tokens.List, launch.Token{Name: g.name, Role: [...]string{"driver", "watcher", "operator"}[g.role], Hash: hash})
+		h.guests = append(h.guests, g)
+	}
+	h.run(t, c)
+	h.mon = h.sys.Twin().Watch(rules(c))
+	for i, g := range h.guests {
+		g.connect(t.Context())
+		if g.c == nil {
+			t.Fatalf("%s did not get in: %v", g.name, h.bad)
+		}
+		if i > 0 {
+			continue
+		}
+		tools, err := g.c.(*mcpgoCaller).tools(t.Context())
+		if err != nil || len(tools) < 14 {
+			t.Fatalf("%d tools, %v", len(tools), err)
+		}
+		for k, other := range h.guests {
+			other.steps = script(*seed, k, other.role, tools, n/len(h.guests))
+		}
+		// What is made once is made before anything is measured.
+		for _, s := range script(*seed, -1, driver, tools, 60) {
+			if s.kind == doCall && s.tool != "end_episode" {
+				g.do(s)
+			}
+		}
+		clear(h.counts)
+	}
+	return h
+}
+
+func (h *house) run(t *testing.T, c *launch.Config) {
+	t.Helper()
+	s, err := launch.New(t.Context(), c, launch.Options{Log: slog.New(h.log), Sources: func(in []sensor.Source) []sensor.Source {
+		var out []sensor.Source
+		for _, src := range in {
+			e := &eye{Source: src}
+			h.eyes = append(h.eyes, e)
+			out = append(out, e)
+		}
+		return out
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- s.Run(ctx, func() error { close(ready); return nil }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		cancel()
+		t.Fatalf("the daemon did not start: %v", err)
+	}
+	h.sys = s
+	t.Cleanup(func() {
+		for _, g := range h.guests {
+			g.leave()
+		}
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Errorf("the daemon ended with %v", err)
+		}
+	})
+}
+
+// rules are the launch file's limits, with what a servo may be off by. The guard allows plans a quarter above the
+// planned speed, and so does the monitor.
+func rules(c *launch.Config) sim.Rules {
+	l, b := &c.Limits, c.Limits.ToolBox
+	return sim.Rules{
+		Box: &r3.Box{
+			Min: r3.Vec{X: float64(b.X[0]), Y: float64(b.Y[0]), Z: float64(b.Z[0])},
+			Max: r3.Vec{X: float64(b.X[1]), Y: float64(b.Y[1]), Z: float64(b.Z[1])},
+		}, BoxSlack: 0.005, JointSlack: 0.005, JointSpeed: 1.05,
+		ToolSpeed: float64(l.ToolSpeed), ToolTurn: float64(l.ToolTurn), BaseSpeed: float64(l.BaseSpeed), BaseTurn: float64(l.BaseTurn), SpeedSlack: 0.3,
+		Still: 0.03, Drift: 0.01,
+	}
+}
+
+// phase lets every client do its next steps, and waits.
+func (h *house) phase(phase, n int) {
+	var wg sync.WaitGroup
+	share := n / len(h.guests)
+	for _, g := range h.guests {
+		wg.Go(func() {
+			for _, s := range g.steps[phase*share/phases : (phase+1)*share/phases] {
+				g.do(s)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// quiet waits until nothing that was given up is still being done.
+func (h *house) quiet(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		a, err := operator.Ask(t.Context(), h.socket, operator.OpStatus)
+		if err == nil && !a.Status.Moving && time.Since(h.last()) > settled {
+			return
+		}
+		<-tick.C
+	}
+	h.complain("the robot was still moving 20 s after the last call")
+}
+
+// settled is how long a request that was given up may still be on its way into the daemon.
+const settled = 2 * time.Second
+
+func (h *house) last() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.abandoned
+}
+
+func (h *house) abandon() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.abandoned = time.Now()
+}
+
+func (h *house) add(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts[what]++
+}
+
+func (h *house) count(what string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.counts[what]
+}
+
+func (h *house) complain(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.badN++
+	if len(h.bad) < 20 {
+		h.bad = append(h.bad, fmt.Sprintf("%.600s", fmt.Sprintf(format, args...)))
+	}
+}
+
+func (h *house) complaints() ([]string, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bad, h.badN
+}
+
+func (h *house) report() string {
+	var out []string
+	h.mu.Lock()
+	for k, n := range h.counts {
+		out = append(out, fmt.Sprintf("%s %d", k, n))
+	}
+	h.mu.Unlock()
+	sort.Strings(out)
+	var lines []string
+	h.log.mu.Lock()
+	for k, n := range h.log.lines {
+		lines = append(lines, fmt.Sprintf("%s: %d", k, n))
+	}
+	h.log.mu.Unlock()
+	sort.Strings(lines)
+	return fmt.Sprintf("%s\n%d physics steps watched, %d violations\nlogged: %s",
+		strings.Join(out, ", "), h.mon.Steps(), len(h.mon.Violations()), strings.Join(lines, "; "))
+}
+
+// patience is how long any call may take on a busy machine before it counts as hung.
+const patience = 2 * time.Minute
+
+func (g *guest) connect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	g.wire = newWire(g.token)
+	c, err := g.dial(ctx, g.h.sys.MCP(), g.wire)
+	if err != nil {
+		g.h.complain("%s cannot connect: %v", g.name, err)
+		return
+	}
+	g.c = c
+}
+
+// leave ends the client; one whose connections were cut cannot say so, and that is no error.
+func (g *guest) leave() {
+	if g.c != nil {
+		_ = g.c.close()
+		g.c = nil
+	}
+	if g.wire != nil {
+		g.wire.kill()
+	}
+}
+
+func (g *guest) do(s step) {
+	g.h.add("sent")
+	if g.c == nil {
+		g.connect(context.Background())
+		if g.c == nil {
+			return
+		}
+	}
+	switch s.kind {
+	case doCall, doAbort, doKill:
+		g.call(s)
+	case doDelete:
+		g.h.add("sessions ended")
+		g.leave()
+		g.connect(context.Background())
+	case doRaw:
+		g.raw(s.n)
+	case doOp:
+		g.operate(s.op)
+	case doRunstop:
+		g.h.add("runstops pressed")
+		// Whoever presses it does not wait for the daemon. The twin is not over yet, so this cannot fail.
+		_ = g.h.sys.Twin().Body().Halt(context.Background(), robot.RungPower)
+	case doFault:
+		g.h.add("sensor faults")
+		g.h.eyes[s.n%len(g.h.eyes)].fault.Store(int32(1 + s.n/7%(kinds-1)))
+	case doHeal:
+		for _, e := range g.h.eyes {
+			e.fault.Store(fine)
+		}
+	}
+}
+
+var refusal = regexp.MustCompile(`^(refused|failed): .+[.!?]$`)
+
+// call makes a call, or begins one and gives it up.
+func (g *guest) call(s step) {
+	h := g.h
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	switch s.kind {
+	case doAbort:
+		defer time.AfterFunc(s.wait, cancel).Stop()
+	case doKill:
+		defer time.AfterFunc(s.wait, g.wire.kill).Stop()
+	}
+	mark := h.mon.Mark()
+	if s.tool == "execute_waypoint" {
+		h.mon.Allow()
+	}
+	r, err := g.c.call(ctx, s.tool, s.args)
+	switch {
+	case err != nil:
+		g.failed(s, ctx.Err(), err)
+	case r.refused:
+		h.add("refused")
+		g.refused(s, &r)
+	default:
+		h.add("answered")
+		g.answered(s, &r, mark)
+	}
+	if s.kind == doKill {
+		h.add("clients killed")
+		g.wire.kill()
+		g.leave()
+		g.connect(context.Background())
+	}
+}
+
+// failed is a call without a result: rightly so when it was given up, or when it was not one.
+func (g *guest) failed(s step, over, err error) {
+	h := g.h
+	switch {
+	case s.kind != doCall:
+		h.add("given up")
+		if s.tool == "execute_waypoint" {
+			h.mon.Allow() // it may still come in
+			h.abandon()
+		}
+	case over != nil:
+		h.complain("%s: %s %.100s did not come back within %v", g.name, s.tool, s.args, patience)
+	case s.odd:
+		h.add("protocol errors")
+	default:
+		h.complain("%s: %s %.100s: %v", g.name, s.tool, s.args, err)
+		g.leave()
+	}
+}
+
+// refused must be one sentence that begins with the tool's name.
+func (g *guest) refused(s step, r *reply) {
+	text := r.text()
+	rest, ok := strings.CutPrefix(text, s.tool+" ")
+	if s.tool == "stop" && strings.HasPrefix(text, "stop: ") {
+		rest, ok = "failed: "+text, true
+		g.h.add("stops not confirmed")
+	}
+	if !ok || r.blocks != 1 || strings.Contains(text, "\n") || len(text) > 1500 || !refusal.MatchString(rest) {
+		g.h.complain("%s: %s %.100s was refused in these words (%d blocks): %q", g.name, s.tool, s.args, r.blocks, text)
+	}
+}
+
+func (g *guest) answered(s step, r *reply, mark uint64) {
+	h := g.h
+	if s.bad {
+		h.complain("%s: %s %.200s should be refused, and was not: %.100s", g.name, s.tool, s.args, r.text())
+	}
+	if r.blocks == 0 || r.bytes > 1<<20 {
+		h.complain("%s: %s: %d blocks of %d bytes", g.name, s.tool, r.blocks, r.bytes)
+	}
+	text := strings.Join(r.texts, "\n")
+	switch {
+	case s.tool == "execute_waypoint" && strings.Contains(text, `"outcome"`), s.tool == "execute_waypoint" && strings.Contains(text, "executed waypoint"):
+		h.add("moved")
+	case s.tool == "stop":
+		if !strings.HasPrefix(r.text(), "stop: stopped, confirmed") {
+			h.complain("%s: stop was answered with %.200s", g.name, text)
+		}
+		h.stopped(mark)
+	case s.tool == "end_episode":
+		h.add("episodes")
+	}
+}
+
+// stopped tells the monitor of a confirmed stop, unless an execute that was given up may be on its way still.
+func (h *house) stopped(mark uint64) {
+	if time.Since(h.last()) > settled {
+		h.mon.MarkStopped(mark)
+		h.add("stops watched")
+	}
+}
+
+// operate speaks to the operator's socket, and tells the monitor what was said.
+func (g *guest) operate(op operator.Op) {
+	h := g.h
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	mark := h.mon.Mark()
+	if op == operator.OpArm {
+		h.mon.SetArmed(true)
+	}
+	_, err := operator.Ask(ctx, h.socket, op)
+	h.add("operator " + string(op))
+	if err != nil {
+		if !errors.Is(err, operator.ErrRefused) {
+			h.complain("operator's %s: %v", op, err)
+		}
+		h.add("operator refused")
+		return
+	}
+	switch op {
+	case operator.OpStop, operator.OpTakeOver:
+		h.stopped(mark)
+	case operator.OpEStop, operator.OpDisarm:
+		h.mon.SetArmed(false)
+	}
+}
+
+// raw is a request that no client makes. It must be answered, and by no fault of the server.
+func (g *guest) raw(n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	const post, get = http.MethodPost, http.MethodGet
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stop","arguments":{}}}`
+	kinds := []struct {
+		method, path, body, key, value string
+		want                           int
+	}{
+		{post, "/mcp", call, "Authorization", "", 401},
+		{post, "/mcp", call, "Authorization", "Bearer viad_guess", 401},
+		{post, "/mcp", call, "Origin", "https://evil.example", 403},
+		{post, "/mcp", call, "Host", "evil.example", 403},
+		{post, "/mcp", call, "Mcp-Session-Id", "mcp-session-of-nobody", 404},
+		{post, "/mcp", "{not json", "", "", 0},
+		{post, "/mcp", "", "", "", 0},
+		{post, "/mcp", "[]", "", "", 0},
+		{post, "/mcp", strings.Repeat("[", 20000), "", "", 0},
+		{post, "/mcp", `{"jsonrpc":"2.0","id":{},"method":"tools/call","params":7}`, "", "", 0},
+		{post, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stop","arguments":{}},"method":"ping"}`, "", "", 0},
+		{post, "/mcp", `{"pad":"` + strings.Repeat("x", 1<<20) + `"}`, "", "", 413},
+		{http.MethodPut, "/mcp", call, "", "", 0},
+		{http.MethodDelete, "/mcp", "", "Mcp-Session-Id", "mcp-session-of-nobody", 0},
+		{get, "/.well-known/oauth-protected-resource", "", "", "", 404},
+		{get, "/../../etc/passwd", "", "", "", 0},
+		{get, "/api/live", "", "", "", 0},
+	}
+	k := kinds[n%len(kinds)]
+	req, err := http.NewRequestWithContext(ctx, k.method, strings.TrimSuffix(g.h.sys.MCP(), "/mcp")+k.path, bytes.NewReader([]byte(k.body)))
+	if err != nil {
+		g.h.complain("raw %d: %v", n, err)
+		return
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+g.token)
+	switch k.key {
+	case "":
+	case "Host":
+		req.Host = k.value
+	default:
+		req.Header.Set(k.key, k.value)
+	}
+	res, err := g.wire.tr.RoundTrip(req)
+	if err != nil {
+		if k.want != 413 { // the server may hang up on what is too large before it was all sent
+			g.h.complain("raw %s %s %.60s: %v", k.method, k.path, k.body, err)
+		}
+		return
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		g.h.complain("raw %s %s %.60s: %v", k.method, k.path, k.body, err)
+	}
+	g.h.add("raw requests")
+	if res.StatusCode >= 500 || k.want > 0 && res.StatusCode != k.want {
+		g.h.complain("raw %s %s %.60s: status %d, want %d", k.method, k.path, k.body, res.StatusCode, k.want)
+	}
+}

@@ -1,0 +1,266 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"viad/interface/operator"
+)
+
+// toolInfo is a tool as it is listed.
+type toolInfo struct {
+	Name        string `json:"name"`
+	InputSchema struct {
+		Properties map[string]property `json:"properties"`
+		Required   []string            `json:"required"`
+	} `json:"inputSchema"`
+}
+
+type property struct {
+	Type    string   `json:"type"`
+	Minimum *float64 `json:"minimum"`
+	Maximum *float64 `json:"maximum"`
+	Enum    []string `json:"enum"`
+}
+
+type kind int
+
+const (
+	doCall    kind = iota // a tool, to its end
+	doAbort               // a tool, given up in the middle
+	doKill                // a tool, and in the middle the client dies
+	doDelete              // the session is ended properly, and a new one begun
+	doRaw                 // an HTTP request that no client makes
+	doOp                  // the operator's socket
+	doRunstop             // somebody presses the robot's own button
+	doFault               // a sensor begins to fail
+	doHeal                // and stops to
+)
+
+// step is one thing that a client does. Steps depend on the seed alone, never on what was answered.
+type step struct {
+	kind kind
+	tool string
+	args json.RawMessage
+	bad  bool // must be refused, whoever calls
+	odd  bool // may be answered by a protocol error
+	wait time.Duration
+	op   operator.Op
+	n    int // which raw request, which sensor, which fault
+}
+
+type role int
+
+const (
+	driver role = iota
+	watcher
+	person // the operator, with the socket at hand
+)
+
+// writer makes a script.
+type writer struct {
+	rng   *rand.Rand
+	tools []toolInfo
+	role  role
+	out   []step
+	later []step // to follow what was begun: heal, clear and arm
+	due   int
+}
+
+// script is what one client does.
+func script(seed uint64, client int, r role, tools []toolInfo, n int) []step {
+	w := &writer{rng: rand.New(rand.NewPCG(seed, uint64(client)+1)), tools: slices.Clone(tools), role: r}
+	sort.Slice(w.tools, func(i, j int) bool { return w.tools[i].Name < w.tools[j].Name })
+	for len(w.out) < n {
+		if len(w.later) > 0 && len(w.out) >= w.due {
+			w.out = append(w.out, w.later...)
+			w.later = nil
+			continue
+		}
+		w.next()
+	}
+	return append(w.out[:n:n], w.later...)
+}
+
+func (w *writer) chance(percent int) bool { return w.rng.IntN(100) < percent }
+
+func (w *writer) pick(names ...string) string { return names[w.rng.IntN(len(names))] }
+
+func (w *writer) next() {
+	switch p := w.rng.IntN(100); {
+	case p < 38:
+		w.out = append(w.out, w.hostile())
+	case p < 43:
+		w.out = append(w.out, step{kind: doRaw, n: w.rng.IntN(1 << 20)})
+	case p < 47:
+		s := w.valid()
+		s.kind, s.wait = doAbort, w.moment()
+		w.out = append(w.out, s)
+	case p < 49:
+		s := w.valid()
+		s.kind, s.wait = doKill, w.moment()
+		w.out = append(w.out, s)
+	case p < 50:
+		w.out = append(w.out, step{kind: doDelete})
+	case w.role == person && p < 80:
+		w.operate()
+	case w.role == person && p < 84:
+		w.out = append(w.out, step{kind: doFault, n: w.rng.IntN(1 << 20)})
+		w.follow(step{kind: doHeal})
+	default:
+		w.out = append(w.out, w.valid())
+	}
+}
+
+// moment is how long a call goes on before its client gives up: mostly hardly at all, at times into a motion.
+func (w *writer) moment() time.Duration {
+	return time.Duration(w.rng.ExpFloat64() * float64(40*time.Millisecond))
+}
+
+// follow puts steps some way behind what they undo.
+func (w *writer) follow(s ...step) {
+	w.later = append(w.later, s...)
+	w.due = len(w.out) + 1 + w.rng.IntN(6)
+}
+
+func (w *writer) operate() {
+	arm := []step{{kind: doOp, op: operator.OpClear}, {kind: doOp, op: operator.OpArm}}
+	switch p := w.rng.IntN(100); {
+	case p < 40:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpStatus})
+	case p < 60:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpStop})
+	case p < 68:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpEStop})
+		w.follow(arm...)
+	case p < 76:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpDisarm})
+		w.follow(arm...)
+	case p < 80:
+		w.out = append(w.out, step{kind: doRunstop})
+		w.follow(arm...)
+	case p < 84:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpTakeOver})
+		w.follow(step{kind: doOp, op: operator.OpFree})
+	default:
+		w.out = append(w.out, step{kind: doOp, op: operator.OpFree})
+	}
+}
+
+// valid is a call as an agent makes it; the watcher also tries what it may not.
+func (w *writer) valid() step {
+	var t toolInfo
+	p := w.rng.IntN(100)
+	switch {
+	case p < 4:
+		t = w.tool("stop")
+	case p < 5:
+		t = w.tool("end_episode")
+	case p < 32:
+		t = w.tool("execute_waypoint")
+	case p < 50:
+		t = w.tool(w.pick("screenshot", "observe", "hover", "gripper_get_pose", "camera_get_pose", "show_approach_axis"))
+	default:
+		t = w.tool(w.pick("gripper_translate", "gripper_advance_or_retreat", "gripper_toggle", "ee_robot_centric_translate",
+			"ee_wrist_centric_translate", "ee_wrist_centric_rotate", "nav_translate", "nav_rotate", "gripper_set", "reset_target", ""))
+	}
+	return step{tool: t.Name, args: w.args(t)}
+}
+
+// tool is a tool by its name, or any when this face has none of that name.
+func (w *writer) tool(name string) toolInfo {
+	for _, t := range w.tools {
+		if t.Name == name {
+			return t
+		}
+	}
+	for {
+		if t := w.tools[w.rng.IntN(len(w.tools))]; t.Name != "end_episode" {
+			return t
+		}
+	}
+}
+
+// args are good ones, mostly small, that the robot may well be able to carry out.
+func (w *writer) args(t toolInfo) json.RawMessage {
+	var parts []string
+	for _, name := range w.names(t) {
+		if !slices.Contains(t.InputSchema.Required, name) && w.chance(30) {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%q:%s", name, w.value(t.InputSchema.Properties[name])))
+	}
+	if len(parts) == 0 && w.chance(50) {
+		return nil
+	}
+	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
+}
+
+func (w *writer) names(t toolInfo) []string {
+	names := make([]string, 0, len(t.InputSchema.Properties))
+	for n := range t.InputSchema.Properties {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (w *writer) value(p property) string {
+	if len(p.Enum) > 0 {
+		return fmt.Sprintf("%q", w.pick(p.Enum...))
+	}
+	lo, hi := 0.0, 1.0
+	if p.Minimum != nil && p.Maximum != nil {
+		lo, hi = *p.Minimum, *p.Maximum
+	}
+	v := lo + (hi-lo)*w.rng.Float64()
+	if lo < 0 && w.chance(75) {
+		v *= 0.4
+	}
+	if p.Type == "integer" {
+		return fmt.Sprintf("%d", int(v))
+	}
+	s := fmt.Sprintf("%.4f", v)
+	if w.chance(5) {
+		return `"` + s + `"` // a plain number in a string is one
+	}
+	return s
+}
+
+// hostile is a call that must be refused.
+func (w *writer) hostile() step {
+	if w.chance(12) {
+		return step{tool: w.pick("", "gripper", "Stop", "stop ", "../stop", "execute_waypoint\x00", "viad arm", strings.Repeat("x", 5000), "\u202estop"), odd: true, bad: true}
+	}
+	t := w.tools[w.rng.IntN(len(w.tools))]
+	s := step{tool: t.Name, bad: true}
+	names := w.names(t)
+	if len(names) == 0 || w.chance(10) {
+		s.args = json.RawMessage(w.pick(`{"speed":99}`, `{"__proto__":{}}`, `{"":1}`, `{"force":true,"confirm":"yes"}`, `{"`+strings.Repeat("k", 3000)+`":1}`))
+		return s
+	}
+	if w.chance(8) {
+		s.args, s.odd = json.RawMessage(w.pick(`[1,2]`, `"x"`, `7`, `true`)), true
+		return s
+	}
+	name := names[w.rng.IntN(len(names))]
+	p := t.InputSchema.Properties[name]
+	v := w.pick(`"NaN"`, `"Infinity"`, `"-inf"`, `1e400`, `-1e308`, `1e17`, `"0.1 m"`, `"1,5"`, `"0x10"`, `"１"`, `{}`, `[]`, `[0.1]`, `true`, `""`,
+		`"\u0000"`, `"; rm -rf /"`, `"`+strings.Repeat("9", 70)+`"`, `"`+strings.Repeat("A", 60000)+`"`, `{"a":{"a":{"a":{}}}}`)
+	parts := []string{fmt.Sprintf("%q:%s", name, v)}
+	for _, n := range names {
+		if n != name {
+			parts = append(parts, fmt.Sprintf("%q:%s", n, w.value(t.InputSchema.Properties[n])))
+		}
+	}
+	if w.chance(8) { // twice, however good
+		parts = []string{fmt.Sprintf("%q:%s", name, w.value(p)), fmt.Sprintf("%q:%s", name, w.value(p))}
+	}
+	s.args = json.RawMessage("{" + strings.Join(parts, ",") + "}")
+	return s
+}

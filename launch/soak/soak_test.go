@@ -1,0 +1,151 @@
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	calls   = flag.Int("calls", 0, "how many calls, over both robots; 0: 5000, or 1000 with -short")
+	clients = flag.Int("clients", 4, "how many clients at once: two drivers, a watcher, an operator, and again")
+	seed    = flag.Uint64("seed", 1, "what the clients do is made from this alone")
+	keep    = flag.Bool("v2", false, "log every call that ended otherwise than it should, as it happens")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSoak is the soak: see the package's words.
+func TestSoak(t *testing.T) {
+	n := *calls
+	switch {
+	case n > 0:
+	case testing.Short():
+		n = 1000
+	default:
+		n = 5000
+	}
+	for _, file := range []string{"twin-franka.yaml", "twin-stretch4.yaml"} {
+		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) { soak(t, file, n/2) })
+	}
+}
+
+// phases are how often all clients wait for each other while memory is looked at.
+const phases = 10
+
+func soak(t *testing.T, file string, n int) {
+	h := start(t, file, n)
+	began := time.Now()
+	var marks []mark
+	for phase := range phases {
+		h.phase(phase, n)
+		marks = append(marks, h.measure(t))
+		if *keep {
+			t.Logf("phase %d: %v after %v", phase, marks[phase], time.Since(began).Round(time.Second))
+		}
+	}
+	third, last := marks[2], marks[phases-1] // after 30 % and at the end
+	h.judge(t, third, last)
+	t.Logf("%s: %d calls in %v, seed %d, %d clients\n%s\nafter 30 %%: %v\nat the end: %v",
+		file, h.count("sent"), time.Since(began).Round(time.Second), *seed, *clients, h.report(), third, last)
+}
+
+// judge is what must hold.
+func (h *house) judge(t *testing.T, third, last mark) {
+	t.Helper()
+	if v := h.mon.Violations(); len(v) > 0 {
+		t.Errorf("%d violations in the physics, the first: %v", len(v), v[:min(len(v), 10)])
+	}
+	h.log.mu.Lock()
+	panics := h.log.panics
+	h.log.mu.Unlock()
+	if len(panics) > 0 {
+		t.Errorf("%d panics, the first: %s", len(panics), panics[0])
+	}
+	if bad, n := h.complaints(); n > 0 {
+		t.Errorf("%d calls were answered otherwise than they should:\n%s", n, strings.Join(bad, "\n"))
+	}
+	if grown := last.heap - third.heap; grown > 20 {
+		t.Errorf("the heap grew by %.1f MB", grown)
+	}
+	if last.files > third.files+4 {
+		t.Errorf("open files grew from %d to %d", third.files, last.files)
+	}
+	if last.routines > third.routines+10 {
+		t.Errorf("goroutines grew from %d to %d", third.routines, last.routines)
+	}
+	if h.count("moved") == 0 {
+		t.Error("no call moved the robot: this was no soak")
+	}
+	if h.mon.Steps() == 0 {
+		t.Error("the monitor saw nothing")
+	}
+}
+
+// mark is what the process holds while nobody calls.
+type mark struct {
+	heap, resident float64 // MB
+	routines       int
+	files          int
+}
+
+func (m mark) String() string {
+	return fmt.Sprintf("heap %.1f MB, resident %.0f MB, %d goroutines, %d open files", m.heap, m.resident, m.routines, m.files)
+}
+
+func (h *house) measure(t *testing.T) mark {
+	t.Helper()
+	h.quiet(t)
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers freed
+	runtime.ReadMemStats(&m)
+	out := mark{heap: float64(m.HeapAlloc) / 1e6, routines: runtime.NumGoroutine()}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.files = len(fds)
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(b))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.resident = float64(pages) * float64(os.Getpagesize()) / 1e6
+	return out
+}
+
+func TestScriptIsMadeFromTheSeedAlone(t *testing.T) {
+	lo, hi := -0.1, 0.1
+	tools := []toolInfo{{Name: "stop"}, {Name: "execute_waypoint"}, {Name: "end_episode"}, {Name: "gripper_translate"}}
+	tools[3].InputSchema.Properties = map[string]property{
+		"d_x": {Type: "number", Minimum: &lo, Maximum: &hi}, "d_y": {Type: "number", Minimum: &lo, Maximum: &hi}, "state": {Type: "string", Enum: []string{"a", "b"}},
+	}
+	a, b := script(7, 1, person, tools, 500), script(7, 1, person, tools, 500)
+	if !reflect.DeepEqual(a, b) {
+		t.Error("twice the same seed, and not the same script")
+	}
+	if reflect.DeepEqual(a, script(8, 1, person, tools, 500)) || reflect.DeepEqual(a, script(7, 2, person, tools, 500)) {
+		t.Error("another seed or client, and the same script")
+	}
+	var kind [doHeal + 1]int
+	for _, s := range a {
+		kind[s.kind]++
+	}
+	for k, n := range kind {
+		if n == 0 {
+			t.Errorf("500 steps of an operator have none of kind %d", k)
+		}
+	}
+}
