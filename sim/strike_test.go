@@ -20,7 +20,7 @@ func TestStrikeIsFeltInTime(t *testing.T) {
 		name  string
 		aside r3.Vec
 		moves float64 // metres that the cube may: struck at its edge it tips
-	}{{"middle", r3.Vec{}, 0.001}, {"corner", r3.Vec{X: 0.016, Y: -0.016}, 0.008}} {
+	}{{"middle", r3.Vec{}, 0.001}, {"corner", r3.Vec{X: 0.016, Y: -0.016}, 0.02}} {
 		t.Run(c.name, func(t *testing.T) {
 			tw := start(t, Options{Robot: "fr3", World: "tabletop", Seed: 3})
 			if err := tw.Grip(t.Context(), robot.JawTarget{}); err != nil {
