@@ -23,15 +23,16 @@ func (t *Twin) newSources() []sensor.Source {
 	return out
 }
 
-// until blocks until the physics time is at or after at, and keeps a fast clock there until release.
+// until blocks until the physics time is at or after at, and keeps a fast clock where it is until release: taking
+// a picture takes no physics time. Else a scene would be old before it is made, and a wait for it over.
 func (t *Twin) until(ctx context.Context, at time.Time) (release func(), err error) {
 	select {
 	case <-t.stop:
 		return nil, ErrOver
 	default:
 	}
-	if !at.After(t.clk.Now()) {
-		return func() {}, nil
+	if now := t.clk.Now(); !at.After(now) {
+		return t.clk.holdAt(now).Stop, nil
 	}
 	h := t.clk.holdAt(at)
 	select {
