@@ -69,6 +69,10 @@ func (f *Fuser) fuse(s *Scene, p placed) {
 		s.Missing = append(s.Missing, Gap{Source: fr.Info.Name, Why: p.moved})
 		return
 	}
+	if why := empty(fr); why != "" {
+		s.Missing = append(s.Missing, Gap{Source: fr.Info.Name, Why: why})
+		return
+	}
 	if fr.Depth != nil {
 		f.unproj.depth(&f.pile, fr, p.pose)
 	}

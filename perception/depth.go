@@ -3,6 +3,7 @@ package perception
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
@@ -35,6 +36,35 @@ func checkFrame(f *sensor.Frame) error {
 		return errors.New("empty frame")
 	}
 	return nil
+}
+
+// leastDepth is the share of readings within its range below which a sensor says nothing of what is in the way: it is
+// covered, or its depth has failed.
+const leastDepth = 5e-4
+
+// empty says so when hardly any reading of a frame is within its range.
+func empty(f *sensor.Frame) string {
+	near, far := f.Info.Range[0], f.Info.Range[1]
+	if far <= 0 {
+		far = math.Inf(1)
+	}
+	n, good := 0, 0
+	for _, d := range f.Depth {
+		if n++; float64(d) >= near && float64(d) <= far && d > 0 {
+			good++
+		}
+	}
+	for i := 0; i+2 < len(f.Points); i += 3 {
+		p := r3.Vec{X: float64(f.Points[i]), Y: float64(f.Points[i+1]), Z: float64(f.Points[i+2])}
+		if d := r3.Norm(p); d >= near && d <= far {
+			good++
+		}
+		n++
+	}
+	if good > 0 && float64(good) >= leastDepth*float64(n) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d readings are within its range of %g to %g m", good, n, near, far)
 }
 
 // unprojector turns depth pictures into samples; its column table is reused.

@@ -426,3 +426,31 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		}
 	}
 }
+
+// A depth camera that is covered, or whose depth has failed, says nothing of what is in the way: with it alone the
+// scene is blind, and the source is named.
+func TestDepthWithoutReadingsIsBlind(t *testing.T) {
+	nan := float32(math.NaN())
+	for name, spoil := range map[string]func(i int, d float32) float32{
+		"covered":  func(int, float32) float32 { return 0 },
+		"NaN":      func(int, float32) float32 { return nan },
+		"infinite": func(int, float32) float32 { return float32(math.Inf(1)) },
+		"too near": func(int, float32) float32 { return 0.01 },
+		"one stray reading": func(i int, _ float32) float32 {
+			if i == 5000 {
+				return 0.5
+			}
+			return 0
+		},
+	} {
+		c := tripod(160, 120, table)
+		if s := fuse(t, options(c)); s.Blind() {
+			t.Fatalf("blind in front of a table: %+v", s.Missing)
+		}
+		c.noise = spoil
+		s := fuse(t, options(c))
+		if !s.Blind() || len(s.Missing) != 1 || s.Missing[0].Source != "third_person" || s.Cloud.Len() != 0 {
+			t.Errorf("%s: blind %v, missing %+v, %d points", name, s.Blind(), s.Missing, s.Cloud.Len())
+		}
+	}
+}
