@@ -69,6 +69,23 @@ func (b blob) spread(n int) []image.Point {
 	return out
 }
 
+// inner is the part of the blob within the middle half of its bounding box: off its edges, where depth is unsure.
+func (b blob) inner() blob {
+	mu, mv := (b.minU+b.maxU)/2, (b.minV+b.maxV)/2
+	ru, rv := (b.maxU-b.minU)/4, (b.maxV-b.minV)/4
+	in := b
+	in.pix = nil
+	for _, p := range b.pix {
+		if u, v := b.at(p); math.Abs(u-mu) <= ru && math.Abs(v-mv) <= rv {
+			in.pix = append(in.pix, p)
+		}
+	}
+	if len(in.pix) < 5 {
+		return b
+	}
+	return in
+}
+
 func decode(data []byte) (image.Image, error) {
 	if len(data) == 0 {
 		return nil, errors.New("no picture came back")
@@ -164,6 +181,8 @@ type vec [3]float64
 
 func (a vec) String() string { return fmt.Sprintf("(%.4f %.4f %.4f)", a[0], a[1], a[2]) }
 
+func (a vec) add(b vec) vec { return vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
+
 func (a vec) sub(b vec) vec { return vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
 
 // top is what hover points tell of a box seen from above: centre and yaw of the top face, and its height.
@@ -213,4 +232,17 @@ func topFace(pts []vec) (top, error) {
 		}
 	}
 	return best, nil
+}
+
+func median(pts []vec) vec {
+	var out vec
+	for k := range out {
+		x := make([]float64, len(pts))
+		for i, p := range pts {
+			x[i] = p[k]
+		}
+		sort.Float64s(x)
+		out[k] = x[len(x)/2]
+	}
+	return out
 }

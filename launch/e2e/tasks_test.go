@@ -47,7 +47,7 @@ func TestToyIntoBox(t *testing.T) {
 			if seed%2 == 0 {
 				dial = dialSDK
 			}
-			a := &mobile{agentFor(t, d, dial)}
+			a := &mobile{agent: agentFor(t, d, dial)}
 			a.fetch()
 			assertInBox(t, d)
 		})
