@@ -26,7 +26,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asViad) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, dir := range built {
+			_ = os.RemoveAll(dir)
+		}
+		os.Exit(code)
+	}))
 }
 
 // daemon is a running system on a twin as fast as it can, with a port of its own.
@@ -57,10 +62,17 @@ func testConfig(t *testing.T, file string, change func(*Config)) *Config {
 // start runs a launch file until the test ends; its robot must come to rest then.
 func start(t *testing.T, file string, change func(*Config)) *daemon {
 	t.Helper()
+	return startWith(t, file, change, func(*System) {})
+}
+
+// startWith is start with something put in before it runs.
+func startWith(t *testing.T, file string, change func(*Config), before func(*System)) *daemon {
+	t.Helper()
 	s, err := New(t.Context(), testConfig(t, file, change), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	before(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
 	go func() { done <- s.Run(ctx, func() error { close(ready); return nil }) }()
@@ -197,10 +209,11 @@ func (d *daemon) untilMoving() {
 	}
 }
 
-// speed is the largest of the joints' speeds, per second.
+// speed is the largest of the joints' speeds and the base's, per second.
 func (d *daemon) speed() float64 {
-	v := 0.0
-	for _, x := range d.guard.State().QD {
+	s := d.guard.State()
+	v := max(s.BaseV.Norm(), math.Abs(s.BaseV.Yaw))
+	for _, x := range s.QD {
 		v = max(v, math.Abs(x))
 	}
 	return v

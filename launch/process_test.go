@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -225,6 +227,101 @@ func launchProcess(t *testing.T, file string) *process {
 	return p
 }
 
+// untilMoving returns when the robot moves.
+func (p *process) untilMoving(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		a, err := operator.Ask(t.Context(), filepath.Join(p.state, socketName), operator.OpStatus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Status.Mode == "moving" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the robot does not begin to move")
+		}
+	}
+}
+
+// denseRecord is a launch file of the arm with a hundred recorded readings a second.
+func denseRecord(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "dense.yaml")
+	text := strings.Replace(shipped(t, "twin-franka.yaml"), "states: 10 Hz ", "states: 100 Hz ", 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reading is a recorded one: when, and the fastest joint, per second.
+type reading struct {
+	at   time.Time
+	fast float64
+}
+
+// readings are those that the record holds so far.
+func (p *process) readings(t *testing.T) []reading {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.state, "record", "*", "states.jsonl"))
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []reading
+	for line := range strings.Lines(string(b)) {
+		var s struct {
+			Wall time.Time
+			QD   []float64
+		}
+		if json.Unmarshal([]byte(line), &s) != nil {
+			break // the last line is being written
+		}
+		r := reading{at: s.Wall}
+		for _, v := range s.QD {
+			r.fast = max(r.fast, math.Abs(v))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// untilFast returns when the robot is seen to move at more than its crawl.
+func (p *process) untilFast(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if r := p.readings(t); len(r) > 0 && r[len(r)-1].fast > 5*crawl {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the robot does not begin to move")
+		}
+	}
+}
+
+// stood checks in the record that the robot moved at an instant, and that no joint moved later than most after it.
+func (p *process) stood(t *testing.T, what string, since time.Time, most time.Duration) {
+	t.Helper()
+	var before, end reading
+	last := time.Duration(-1)
+	for _, r := range p.readings(t) {
+		if end = r; r.at.Before(since) {
+			before = r
+		} else if r.fast >= crawl {
+			last = r.at.Sub(since)
+		}
+	}
+	if before.fast < crawl || last > most || end.fast >= crawl {
+		t.Errorf("%s: moved at %.3f per second when asked to stop, last faster than %.2f after %v, at the end at %.3f; at most %v is allowed",
+			what, before.fast, crawl, last, end.fast, most)
+	}
+	t.Logf("%s: still moved for %v", what, last.Round(time.Millisecond))
+}
+
 // At SIGTERM in the middle of a motion the robot is stopped first, standstill is measured, the record says
 // so, and the process ends in peace.
 func TestSIGTERMStopsARunningMotion(t *testing.T) {
@@ -238,14 +335,7 @@ func TestSIGTERMStopsARunningMotion(t *testing.T) {
 		text, _, _ := a.call("execute_waypoint", nil)
 		moved <- text
 	}()
-	socket := filepath.Join(p.state, socketName)
-	for moving := false; !moving; {
-		a, err := operator.Ask(t.Context(), socket, operator.OpStatus)
-		if err != nil {
-			t.Fatal(err)
-		}
-		moving = a.Status.Mode == "moving"
-	}
+	p.untilMoving(t)
 	began := time.Now()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
