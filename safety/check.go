@@ -195,27 +195,31 @@ func (g *Guard) checkJoints(t *robot.Trajectory) *Refused {
 	return nil
 }
 
-// checkPlaces keeps the closure point in its box and the base in its polygon along the path.
+// checkPlaces keeps the closure point in its box and the base in its polygon along the path. Once the path leads out
+// of the box it is followed to where it is furthest out on that side: the refusal says what is missing in all.
 func (g *Guard) checkPlaces(sweep []robot.Swept) *Refused {
 	boxed, kept := math.Inf(1), math.Inf(1)
+	worst, furthest := (*Refused)(nil), 0.0
 	for i := range sweep {
 		s := &sweep[i]
 		if b := g.lim.ToolBox; b != nil {
 			at := s.Base.Pose().Inv().Point(s.Tool.P)
 			out, axis := b.outside(at)
-			if !(out <= boxed+placeSlack) {
-				return g.outOfBox(b, at, axis, out)
+			if !(out <= boxed+placeSlack) && !(out <= furthest) {
+				worst, furthest = g.outOfBox(b, at, axis, out), out
 			}
-			boxed = min(boxed, out)
+			if worst == nil {
+				boxed = min(boxed, out)
+			}
 		}
 		out := polygonOutside(g.lim.KeepIn, s.Base.X, s.Base.Y)
-		if i > 0 && !(out <= kept+placeSlack) {
+		if worst == nil && i > 0 && !(out <= kept+placeSlack) {
 			return found(RuleKeepIn, fmt.Sprintf("base at x %.3f, y %.3f m, %.3f m outside", s.Base.X, s.Base.Y, out), "the operator's polygon",
 				"choose a target nearer to where the robot is", Number{"x", s.Base.X}, Number{"y", s.Base.Y}, Number{"outside", out})
 		}
 		kept = min(kept, out)
 	}
-	return nil
+	return worst
 }
 
 func (g *Guard) outOfBox(b *Box, at r3.Vec, axis int, out float64) *Refused {

@@ -52,8 +52,8 @@ func TestClearanceAlongTheWholePath(t *testing.T) {
 		{"nothing near", floor, [3]float64{0, 0, 0.5}, []stop{at3(0.2, 0.2, 0.4)}, "", "", "", math.NaN()},
 		// The hand's end is 0.07 over the closure point: at z 0.02 it is 9 cm over the floor.
 		{"above the floor", floor, [3]float64{0, 0, 0.5}, []stop{at3(0, 0, 0.02)}, "", "", "", 0.09},
-		{"fingers touch", floor, [3]float64{0, 0, 0.3}, []stop{at3(0, 0, 0.001)}, "", "", "finger (finger) may touch", 0.071},
-		{"hand into the floor", floor, [3]float64{0, 0, 0.3}, []stop{at3(0, 0, -0.065)}, RuleClearance, "hand (hand)", "", 0},
+		{"fingers touch", floor, [3]float64{0, 0, 0.3}, []stop{at3(0, 0, 0.001)}, "", "", "finger may touch", 0.071},
+		{"hand into the floor", floor, [3]float64{0, 0, 0.3}, []stop{at3(0, 0, -0.065)}, RuleClearance, "hand comes to", "", 0},
 		{"hand keeps 1 cm", floor, [3]float64{0, 0, 0.3}, []stop{at3(0, 0, -0.058)}, "", "", "finger", 0.012},
 		{"arm into a wall", block, [3]float64{0, 0, 0.05}, []stop{at3(0.24, 0, 0.05)}, RuleClearance, "arm (forearm)", "", 0},
 		{"through a wall and on", block, [3]float64{0, 0, 0.3}, []stop{at3(0.6, 0, 0.3)}, RuleClearance, "", "", 0},
@@ -176,6 +176,19 @@ func TestBoxHoldsAlongThePath(t *testing.T) {
 				t.Errorf("got %v, want %q", r, c.rule)
 			}
 		})
+	}
+}
+
+// The advice of a box refusal is enough: it is counted from where the way is furthest out, not from its first sample
+// outside.
+func TestBoxRefusalSaysAllThatIsMissing(t *testing.T) {
+	limits := func(l *Limits) { l.ToolBox = &Box{X: Span{-0.5, 0.5}, Y: Span{-0.3, 0.3}, Z: Span{0.1, 0.8}} }
+	r, _, _ := check(t, limits, false, plate(0, 0, -0.5, 0.1), restAt(t0, 0, 0, 0.5), at3(0, 0.45, 0.5))
+	if r == nil || r.Value != "gripper at y 0.450 m" || !strings.Contains(r.Next, "at least 0.150 m back along y") {
+		t.Fatalf("got %v (%q)", r, r.Next)
+	}
+	if r, _, _ := check(t, limits, false, plate(0, 0, -0.5, 0.1), restAt(t0, 0, 0, 0.5), at3(0, 0.45-0.150, 0.5)); r != nil {
+		t.Errorf("what the refusal asked for is refused too: %v", r)
 	}
 }
 

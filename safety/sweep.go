@@ -116,7 +116,7 @@ func (w *sweeper) step(i, k int, c *robot.LinkCapsule) perception.Hit {
 
 func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *Refused {
 	margin, _ := w.g.lim.Clearance.of(c.Class)
-	return found(RuleClearance, fmt.Sprintf("%s (%s) comes to %s from what is seen at %s, after %.0f%% of the way", c.Class, c.Link, mm(h.Dist), at(w.axes.Point(h.Point)), 100*way),
+	return found(RuleClearance, fmt.Sprintf("%s comes to %s from what is seen at %s, after %.0f%% of the way", partName(c.Class, c.Link), mm(h.Dist), at(w.axes.Point(h.Point)), 100*way),
 		mm(margin), "keep this part of the robot away from there: approach from another side or in smaller steps",
 		Number{"distance", h.Dist}, Number{"margin", margin}, Number{"way", way},
 		Number{"x", h.Point.X}, Number{"y", h.Point.Y}, Number{"z", h.Point.Z})
@@ -125,10 +125,18 @@ func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *
 func (w *sweeper) warnings() (out []string) {
 	for c, h := range w.warned {
 		if h.Found {
-			out = append(out, fmt.Sprintf("%s (%s) may touch what is seen at %s", robot.LinkClass(c), w.link[c], at(w.axes.Point(h.Point))))
+			out = append(out, fmt.Sprintf("%s may touch what is seen at %s", partName(robot.LinkClass(c), w.link[c]), at(w.axes.Point(h.Point))))
 		}
 	}
 	return out
+}
+
+// partName is a part of the robot in words: its kind, and which one where there are several.
+func partName(c robot.LinkClass, link string) string {
+	if name := c.String(); name != link {
+		return name + " (" + link + ")"
+	}
+	return link
 }
 
 // mm is a distance in words: millimetres, or how deep inside.
