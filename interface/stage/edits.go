@@ -37,7 +37,8 @@ func (s *Stage) maybe(op string, face Face, f func(*draft) (bool, *safety.Refuse
 	if face != s.o.Face {
 		return s.refused(op, refuse(RuleFace, op, "", "Use the tools of this face."))
 	}
-	if r := s.locked(s.busy); r != nil { // before work, so that nobody waits for an execute's planning
+	driver, r := s.enter() // before work, so that nobody waits for an execute's planning
+	if r != nil {
 		return s.refused(op, r)
 	}
 	s.work.Lock()
@@ -49,8 +50,9 @@ func (s *Stage) maybe(op string, face Face, f func(*draft) (bool, *safety.Refuse
 	if !d.ok {
 		return s.refused(op, refuse(RuleNoState, "joints, base or jaw not reported", "all of them", "Wait for the robot, look again, then repeat this call."))
 	}
-	var driver uint64
-	d.want, driver = s.current()
+	if d.want, r = s.current(driver); r != nil {
+		return s.refused(op, r)
+	}
 	d.target = s.target(d.want, d.live)
 	changed, r := f(&d)
 	if r == nil && changed {
@@ -60,8 +62,8 @@ func (s *Stage) maybe(op string, face Face, f func(*draft) (bool, *safety.Refuse
 		return s.refused(op, r)
 	}
 	v := s.judge(d.want, d.live, s.o.Scenes.Scene())
-	if !s.commit(d.want, v, driver) {
-		return s.refused(op, refuse(RuleNewDriver, "the seat went to somebody else meanwhile", "", "Nothing was staged; look again."))
+	if r := s.commit(d.want, v, driver); r != nil {
+		return s.refused(op, r)
 	}
 	s.log.Debug("staged", slog.String("op", op), slog.String("mode", d.want.mode.String()), slog.String("at", vecText(d.target.Pose.P)),
 		slog.Bool("reachable", v.check.Reachable), slog.Bool("clear", v.check.Clear))
@@ -74,23 +76,23 @@ func (s *Stage) locked(f func() *safety.Refused) *safety.Refused {
 	return f()
 }
 
-// current is what is staged, and for which driver.
-func (s *Stage) current() (staged, uint64) {
+// current is what driver has staged.
+func (s *Stage) current(driver uint64) (staged, *safety.Refused) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.staged, s.driver
+	return s.staged, s.gone(driver)
 }
 
 // commit stages w, unless the driver who wanted it has gone.
-func (s *Stage) commit(w staged, v verdict, driver uint64) bool {
+func (s *Stage) commit(w staged, v verdict, driver uint64) *safety.Refused {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.driver != driver {
-		return false
+	if r := s.gone(driver); r != nil {
+		return r
 	}
 	s.staged, s.verdict, s.stale = w, v, false
 	s.rev++
-	return true
+	return nil
 }
 
 // travel checks the net displacement from the real gripper, whatever sequence of edits led there.

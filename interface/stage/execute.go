@@ -29,10 +29,11 @@ type run struct {
 // the report. An error is a *safety.Refused: nothing moved and the staged target is as it was. A motion that
 // was cut short is a Report. When ctx ends early the motion goes on or stops as Options.OnClientGone says.
 func (s *Stage) Execute(ctx context.Context, called time.Time, id uint64) (*Report, error) {
-	if r := s.locked(s.busy); r != nil {
+	driver, r := s.enter()
+	if r != nil {
 		return nil, s.refused("execute", r)
 	}
-	m, r := s.begin(ctx, called)
+	m, r := s.begin(ctx, called, driver)
 	if r != nil {
 		return nil, s.refused("execute", r)
 	}
@@ -63,8 +64,23 @@ func (s *Stage) become(a activity) {
 	s.activity = a
 }
 
+// enter is the driver on whose behalf a call comes in; the seat may go to somebody else before the call is carried out.
+func (s *Stage) enter() (driver uint64, r *safety.Refused) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.driver, s.busy()
+}
+
+// gone refuses what was asked for on behalf of a driver who is not there any more; needs mu.
+func (s *Stage) gone(driver uint64) *safety.Refused {
+	if s.driver == driver {
+		return nil
+	}
+	return refuse(RuleNewDriver, "the seat went to somebody else meanwhile", "", "Look again: what was staged is gone.")
+}
+
 // begin decides whether the staged target may run now; when it may, the stage is moving from here on.
-func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refused) {
+func (s *Stage) begin(ctx context.Context, called time.Time, driver uint64) (*run, *safety.Refused) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	if ctx.Err() != nil {
@@ -93,8 +109,11 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 		return nil, refuse(RuleNoScene, err.Error(), "a picture of now", "Check the cameras, look again, then execute.")
 	}
 	s.mu.Lock()
-	w, sn, driver := s.staged, s.seen, s.driver
+	w, sn, r := s.staged, s.seen, s.gone(driver)
 	s.mu.Unlock()
+	if r != nil {
+		return nil, r
+	}
 	v := s.judge(w, l, sc)
 	if v.check.Refused != nil {
 		if r := s.confirm(ctx, sn, &v); r != nil {
@@ -111,8 +130,8 @@ func (s *Stage) begin(ctx context.Context, called time.Time) (*run, *safety.Refu
 	if r := s.busy(); r != nil {
 		return nil, r
 	}
-	if s.driver != driver {
-		return nil, refuse(RuleNewDriver, "the seat went to somebody else meanwhile", "", "Nothing moved; look again.")
+	if r := s.gone(driver); r != nil {
+		return nil, r
 	}
 	s.activity = moving
 	return m, nil
