@@ -106,7 +106,7 @@ func (l *ledger) Handle(_ context.Context, r slog.Record) error {
 	if strings.Contains(text, "panic") {
 		l.panics = append(l.panics, fmt.Sprintf("%.2000s", text))
 	}
-	if r.Level >= slog.LevelWarn {
+	if r.Level >= slog.LevelWarn || r.Message == "motion ended" {
 		l.lines[r.Level.String()+" "+r.Message]++
 	}
 	return nil

@@ -325,6 +325,9 @@ func (g *guest) call(s step) {
 		g.failed(s, ctx.Err(), err)
 	case r.refused:
 		h.add("refused")
+		if s.tool == "execute_waypoint" && !s.bad {
+			h.add("execute " + firstWords(r.text()))
+		}
 		g.refused(s, &r)
 	default:
 		h.add("answered")
@@ -357,6 +360,11 @@ func (g *guest) failed(s step, over, err error) {
 		g.leave()
 	}
 }
+
+var rule = regexp.MustCompile(`(?:refused|failed): [^,.:;]*`)
+
+// firstWords is the rule that a refusal names.
+func firstWords(text string) string { return rule.FindString(text) }
 
 // refused must be one sentence that begins with the tool's name.
 func (g *guest) refused(s step, r *reply) {

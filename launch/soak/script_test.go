@@ -93,6 +93,8 @@ func (w *writer) pick(names ...string) string { return names[w.rng.IntN(len(name
 
 func (w *writer) next() {
 	switch p := w.rng.IntN(100); {
+	case w.role != watcher && w.chance(14):
+		w.journey()
 	case p < 38:
 		w.out = append(w.out, w.hostile())
 	case p < 43:
@@ -114,6 +116,24 @@ func (w *writer) next() {
 		w.follow(step{kind: doHeal})
 	default:
 		w.out = append(w.out, w.valid())
+	}
+}
+
+// journey stages a waypoint on the real gripper's place and executes it; at times the client does not wait for the end.
+func (w *writer) journey() {
+	edit := w.tool("gripper_translate", "gripper_translate", "gripper_advance_or_retreat", "gripper_rotate", "gripper_toggle", "gripper_teleport_via_click",
+		"ee_robot_centric_translate", "ee_wrist_centric_translate", "ee_wrist_centric_rotate", "ee_teleport_via_click", "nav_translate", "nav_rotate", "gripper_set")
+	w.out = append(w.out, step{tool: w.tool("gripper_reset", "reset_target").Name}, step{tool: edit.Name, args: w.args(edit)})
+	run := step{tool: "execute_waypoint"}
+	switch p := w.rng.IntN(100); {
+	case p < 12:
+		run.kind, run.wait = doAbort, 4*w.moment()
+	case p < 20:
+		run.kind, run.wait = doKill, 4*w.moment()
+	}
+	w.out = append(w.out, run)
+	if w.role == person { // and leaves the seat to the drivers
+		w.out = append(w.out, step{kind: doOp, op: operator.OpFree})
 	}
 }
 
@@ -164,20 +184,29 @@ func (w *writer) valid() step {
 	case p < 32:
 		t = w.tool("execute_waypoint")
 	case p < 50:
-		t = w.tool(w.pick("screenshot", "observe", "hover", "gripper_get_pose", "camera_get_pose", "show_approach_axis"))
+		t = w.tool("screenshot", "observe", "hover", "gripper_get_pose", "camera_get_pose", "show_approach_axis")
 	default:
-		t = w.tool(w.pick("gripper_translate", "gripper_advance_or_retreat", "gripper_toggle", "ee_robot_centric_translate",
-			"ee_wrist_centric_translate", "ee_wrist_centric_rotate", "nav_translate", "nav_rotate", "gripper_set", "reset_target", ""))
+		t = w.tool("gripper_translate", "gripper_advance_or_retreat", "gripper_toggle", "ee_robot_centric_translate",
+			"ee_wrist_centric_translate", "ee_wrist_centric_rotate", "nav_translate", "nav_rotate", "gripper_set", "reset_target")
+		if w.chance(10) {
+			t = w.tool()
+		}
 	}
 	return step{tool: t.Name, args: w.args(t)}
 }
 
-// tool is a tool by its name, or any when this face has none of that name.
-func (w *writer) tool(name string) toolInfo {
-	for _, t := range w.tools {
-		if t.Name == name {
-			return t
+// tool is one of these that this face has, or any.
+func (w *writer) tool(names ...string) toolInfo {
+	var have []toolInfo
+	for _, n := range names {
+		for _, t := range w.tools {
+			if t.Name == n {
+				have = append(have, t)
+			}
 		}
+	}
+	if len(have) > 0 {
+		return have[w.rng.IntN(len(have))]
 	}
 	for {
 		if t := w.tools[w.rng.IntN(len(w.tools))]; t.Name != "end_episode" {
@@ -252,6 +281,7 @@ func (w *writer) hostile() step {
 	p := t.InputSchema.Properties[name]
 	v := w.pick(`"NaN"`, `"Infinity"`, `"-inf"`, `1e400`, `-1e308`, `1e17`, `"0.1 m"`, `"1,5"`, `"0x10"`, `"１"`, `{}`, `[]`, `[0.1]`, `true`, `""`,
 		`"\u0000"`, `"; rm -rf /"`, `"`+strings.Repeat("9", 70)+`"`, `"`+strings.Repeat("A", 60000)+`"`, `{"a":{"a":{"a":{}}}}`)
+	s.odd = v == `1e400` // which go-sdk's client cannot read itself
 	parts := []string{fmt.Sprintf("%q:%s", name, v)}
 	for _, n := range names {
 		if n != name {

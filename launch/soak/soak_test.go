@@ -1,11 +1,13 @@
 package soak
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"reflect"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +20,8 @@ var (
 	calls   = flag.Int("calls", 0, "how many calls, over both robots; 0: 5000, or 1000 with -short")
 	clients = flag.Int("clients", 4, "how many clients at once: two drivers, a watcher, an operator, and again")
 	seed    = flag.Uint64("seed", 1, "what the clients do is made from this alone")
-	keep    = flag.Bool("v2", false, "log every call that ended otherwise than it should, as it happens")
+	prof    = flag.String("heapprofile", "", "file for a profile of the heap while the daemon still runs")
+	each    = flag.Bool("phases", false, "log what the process holds after each tenth")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,12 +51,21 @@ func soak(t *testing.T, file string, n int) {
 	for phase := range phases {
 		h.phase(phase, n)
 		marks = append(marks, h.measure(t))
-		if *keep {
+		if *each {
 			t.Logf("phase %d: %v after %v", phase, marks[phase], time.Since(began).Round(time.Second))
 		}
 	}
 	third, last := marks[2], marks[phases-1] // after 30 % and at the end
 	h.judge(t, third, last)
+	if *prof != "" {
+		f, err := os.Create(*prof)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("%s: %d calls in %v, seed %d, %d clients\n%s\nafter 30 %%: %v\nat the end: %v",
 		file, h.count("sent"), time.Since(began).Round(time.Second), *seed, *clients, h.report(), third, last)
 }
