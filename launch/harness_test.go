@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asViad) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	if os.Getenv(asClient) != "" {
+		os.Exit(runClient())
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		for _, dir := range built {
 			_ = os.RemoveAll(dir)

@@ -219,7 +219,8 @@ func (s *Server) finish(ctx context.Context, c *call, r *reply) {
 	took := time.Since(c.began)
 	lost := ctx.Err() != nil
 	if e, ok := ctx.Value(endingKey{}).(*ending); ok {
-		e.add(func(ok bool) { s.delivered(c, ok) })
+		// Whoever left before there was a result has not got it, whatever the dead connection still swallowed.
+		e.add(func(ok bool) { s.delivered(c, ok && !lost) })
 	} else {
 		s.delivered(c, !lost)
 	}
