@@ -93,7 +93,7 @@ func (w *writer) pick(names ...string) string { return names[w.rng.IntN(len(name
 
 func (w *writer) next() {
 	switch p := w.rng.IntN(100); {
-	case w.role != watcher && w.chance(14):
+	case w.role == driver && w.chance(30), w.role == person && w.chance(5):
 		w.journey()
 	case p < 38:
 		w.out = append(w.out, w.hostile())
@@ -151,20 +151,20 @@ func (w *writer) follow(s ...step) {
 func (w *writer) operate() {
 	arm := []step{{kind: doOp, op: operator.OpClear}, {kind: doOp, op: operator.OpArm}}
 	switch p := w.rng.IntN(100); {
-	case p < 40:
+	case p < 30:
 		w.out = append(w.out, step{kind: doOp, op: operator.OpStatus})
-	case p < 60:
+	case p < 40:
 		w.out = append(w.out, step{kind: doOp, op: operator.OpStop})
-	case p < 68:
+	case p < 45:
 		w.out = append(w.out, step{kind: doOp, op: operator.OpEStop})
 		w.follow(arm...)
-	case p < 76:
+	case p < 50:
 		w.out = append(w.out, step{kind: doOp, op: operator.OpDisarm})
 		w.follow(arm...)
-	case p < 80:
+	case p < 53:
 		w.out = append(w.out, step{kind: doRunstop})
 		w.follow(arm...)
-	case p < 84:
+	case p < 56:
 		w.out = append(w.out, step{kind: doOp, op: operator.OpTakeOver})
 		w.follow(step{kind: doOp, op: operator.OpFree})
 	default:
@@ -177,13 +177,13 @@ func (w *writer) valid() step {
 	var t toolInfo
 	p := w.rng.IntN(100)
 	switch {
-	case p < 4:
+	case p < 3:
 		t = w.tool("stop")
-	case p < 5:
+	case p < 4:
 		t = w.tool("end_episode")
-	case p < 32:
+	case p < 12 && w.role != person:
 		t = w.tool("execute_waypoint")
-	case p < 50:
+	case p < 40 || w.role == person: // whose edits would keep the seat from the drivers
 		t = w.tool("screenshot", "observe", "hover", "gripper_get_pose", "camera_get_pose", "show_approach_axis")
 	default:
 		t = w.tool("gripper_translate", "gripper_advance_or_retreat", "gripper_toggle", "ee_robot_centric_translate",
