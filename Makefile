@@ -5,7 +5,7 @@ GO ?= go
 # Test processes side by side; each twin keeps a core busy.
 P ?= 2
 
-.PHONY: run build packages test check long bench conformance agents page page-check page-test lint fmt generate clean help
+.PHONY: run build packages test check long soak bench conformance agents page page-check page-test lint fmt generate clean help
 
 run: packages build ## start the daemon on the twin and print how to connect (ROBOT=franka or stretch4)
 	@exec bin/viad run launch/twin-$(ROBOT).yaml
@@ -24,8 +24,11 @@ check: ## the race detector and longer forms: under 25 minutes more
 	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v /launch/e2e)
 	$(GO) test -race -timeout 25m ./launch/e2e -seeds 1
 
-long: ## every seed and the full lengths, by hand; figures in docs/
+long: soak ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
+
+soak: ## 50,000 random, hostile and valid calls from four clients, with faults; figures in docs/soak.md
+	$(GO) test -v -count 1 -timeout 3h ./launch/soak -run TestSoak -calls 50000 -phases
 
 bench: ## the table of ratios, kept in docs/bench.md (npm, Debian's chromium)
 	@.ci/packages ci
