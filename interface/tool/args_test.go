@@ -128,9 +128,11 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-func TestQuoteHuge(t *testing.T) {
+func TestQuoteOdd(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"u":1e400}`:                            `{"u":"1e400"}`,
+		`{"u":NaN,"v":-Infinity,"w":Infinity}`:   `{"u":"NaN","v":"-Infinity","w":"Infinity"}`,
+		`{"NaN":"Infinity","u":null,"v":-5}`:     `{"NaN":"Infinity","u":null,"v":-5}`,
 		`{"u":-1E+999,"v":0.5}`:                  `{"u":"-1E+999","v":0.5}`,
 		`[1e400,1e400]`:                          `["1e400","1e400"]`,
 		`{"u":"1e400","v":"a\"1e400"}`:           `{"u":"1e400","v":"a\"1e400"}`,
@@ -140,7 +142,7 @@ func TestQuoteHuge(t *testing.T) {
 		`"\`:                                     `"\`,
 		`{"u":` + strings.Repeat("9", 400) + `}`: `{"u":"` + strings.Repeat("9", 400) + `"}`,
 	} {
-		if got := string(quoteHuge([]byte(in))); got != want {
+		if got := string(quoteOdd([]byte(in))); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

@@ -302,20 +302,6 @@ func TestAPanicIsOneSentence(t *testing.T) {
 	a.good("screenshot", `{}`)
 }
 
-func TestUnknownToolsAndBrokenMessages(t *testing.T) {
-	r := newRig(t, stage.Face3D)
-	session := r.session(t, "drive")
-	for _, body := range []string{
-		toolCall("1", "no_such_tool", "{}"), `{`, `[]`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}`,
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"screenshot","arguments":{"u":NaN}}}`,
-	} {
-		status, _, text := r.post(t.Context(), t, "drive", session, body)
-		if status != 200 && status != 400 || !strings.Contains(text, `"error"`) {
-			t.Errorf("%s: %d %s", body, status, text)
-		}
-	}
-}
-
 // FuzzCall sends any bytes as the arguments of any tool: nothing panics, and what is refused changes nothing.
 func FuzzCall(f *testing.F) {
 	f.Add(0, []byte(`{"u":0.5,"v":0.5}`))

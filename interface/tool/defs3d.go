@@ -54,9 +54,12 @@ func (s *Server) definitions() []*definition {
 	return append(s.look3D(), append(append(s.edit3D(), s.camera3D()...), append(s.run3D(), s.stopTool())...)...)
 }
 
+// stopName is the tool that is never refused.
+const stopName = "stop"
+
 func (s *Server) stopTool() *definition {
 	return &definition{
-		name: "stop", title: "Stop the robot", access: halt, hints: hints{idempotent: true}, run: s.halt,
+		name: stopName, title: "Stop the robot", access: halt, hints: hints{idempotent: true}, run: s.halt,
 		desc: "Stop the robot now. Anybody may call it at any time, also while execute_waypoint runs. Takes no arguments. " +
 			"Returns once standstill is measured: 'stopped, confirmed', or an error 'stop NOT confirmed: use the e-stop'. What was staged stays staged.",
 	}

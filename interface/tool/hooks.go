@@ -24,7 +24,11 @@ func (s *Server) hooks() *server.Hooks {
 		if req.Header == nil {
 			req.Header = http.Header{}
 		}
-		req.Header.Set(idHeader, fmt.Sprintf("%T %v", id, id))
+		text, err := json.Marshal(id) // 7 and "7" are two
+		if err != nil {
+			text = fmt.Appendf(nil, "%v", id)
+		}
+		req.Header.Set(idHeader, string(text))
 	})
 	h.AddAfterInitialize(func(ctx context.Context, _ any, req *mcp.InitializeRequest, res *mcp.InitializeResult) {
 		s.connected(ctx, req.Params.ClientInfo, res.ProtocolVersion)
@@ -77,12 +81,12 @@ func (o *owners) drop(session string) {
 	delete(o.of, session)
 }
 
-// foreign reports whether a session belongs to somebody else than name.
-func (o *owners) foreign(session, name string) bool {
+// has reports whether a session is open and belongs to name.
+func (o *owners) has(session, name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	of, ok := o.of[session]
-	return ok && of != name
+	return ok && of == name
 }
 
 // notify sends one notification to the client of ctx. mcp-go takes its parameters as a map.

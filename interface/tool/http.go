@@ -3,14 +3,11 @@ package tool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
@@ -41,25 +38,83 @@ func (h *HTTP) Close(ctx context.Context) error { return h.h.Shutdown(ctx) }
 
 // ServeHTTP answers one request and then settles whether its reply was delivered.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p, _ := door.From(r.Context())
-	if id := r.Header.Get(server.HeaderKeySessionID); id != "" && h.s.own.foreign(id, p.Name) {
-		http.Error(w, "unknown session: initialize again", http.StatusNotFound)
-		return
-	}
-	if r.Method == http.MethodPost {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, "the request body could not be read", http.StatusBadRequest)
+	switch r.Method {
+	case http.MethodPost:
+	case http.MethodDelete:
+		if !h.ours(r) {
+			h.refuse(w, http.StatusNotFound, "the session is not open, or of another token: initialize again")
 			return
 		}
-		b = quoteHuge(b)
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	default:
+		w.Header().Set("Allow", "POST, DELETE")
+		h.refuse(w, http.StatusMethodNotAllowed, r.Method+" is not taken here: POST a JSON-RPC message, DELETE ends a session")
+		return
+	}
+	if r.Method == http.MethodPost && !h.takes(w, r) {
+		return
 	}
 	end := &ending{}
 	out := &watched{ResponseWriter: w, end: end, rc: http.NewResponseController(w)}
 	defer end.settle()
 	defer out.deadline(time.Time{})
 	h.h.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), endingKey{}, end)))
+}
+
+// takes reads a posted message and reports whether the library may have it; otherwise it has answered.
+func (h *HTTP) takes(w http.ResponseWriter, r *http.Request) bool {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "the request body could not be read: send it again")
+		return false
+	}
+	b = quoteOdd(b)
+	e, bad := h.s.open(b)
+	if bad != nil {
+		h.s.log.Warn("message refused", "why", bad.why)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(bad.status)
+		h.gone(bad.write(w))
+		return false
+	}
+	if e.method != "" && e.method != "initialize" && !e.modern && !modernHeader(r) {
+		if r.Header.Get(server.HeaderKeySessionID) == "" {
+			h.refuse(w, http.StatusBadRequest, "no session: send initialize first, and then its "+server.HeaderKeySessionID+" with every request")
+			return false
+		}
+		if !h.ours(r) {
+			h.refuse(w, http.StatusNotFound, "the session is not open, or of another token: initialize again")
+			return false
+		}
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	return true
+}
+
+// modernHeader reports a request of a protocol without sessions.
+func modernHeader(r *http.Request) bool {
+	return r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28"
+}
+
+// ours reports whether the session of a request is open and of the principal who asks.
+func (h *HTTP) ours(r *http.Request) bool {
+	p, _ := door.From(r.Context())
+	return h.s.own.has(r.Header.Get(server.HeaderKeySessionID), p.Name)
+}
+
+// refuse answers with one sentence in JSON.
+func (h *HTTP) refuse(w http.ResponseWriter, status int, sentence string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	h.gone(json.NewEncoder(w).Encode(struct {
+		Error string `json:"error"`
+	}{sentence}))
+}
+
+// gone notes that a refusal did not reach who is gone.
+func (h *HTTP) gone(err error) {
+	if err != nil {
+		h.s.log.Debug("refusal not sent", "err", err)
+	}
 }
 
 // ending collects what is to be done once it is known whether the result of a request went out. A client may
@@ -130,23 +185,3 @@ func (w *watched) Flush() {
 
 // Unwrap gives the writer below to http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// ServeStdio speaks MCP over in and out until in ends or ctx does. Every call is made as who. Nothing else
-// may write to out.
-func (s *Server) ServeStdio(ctx context.Context, who door.Principal, in io.Reader, out io.Writer) error {
-	// A client that dies closes the pipe; the next write must be an error that is handled, not the end of the
-	// process before the robot is stopped.
-	signal.Ignore(syscall.SIGPIPE)
-	sv := server.NewStdioServer(s.mcp)
-	for _, opt := range []server.StdioOption{
-		server.WithErrorLogger(slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)),
-		server.WithWorkerPoolSize(100), // with the library's five, stop waits behind other calls
-		server.WithStdioContextFunc(func(ctx context.Context) context.Context { return door.With(ctx, who) }),
-	} {
-		opt(sv)
-	}
-	if err := sv.Listen(ctx, newLines(in), out); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("stdio: %w", err)
-	}
-	return nil
-}

@@ -1,28 +1,26 @@
 package tool
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"strconv"
 )
 
-// quoteHuge turns number literals that no float64 can hold, like 1e400, into strings. encoding/json gives
-// up on the whole message over one of them, and the client would get a protocol error with Go's words; as a
-// string it reaches the argument check, which names the parameter and its range.
-func quoteHuge(b []byte) []byte {
+// quoteOdd turns numbers that JSON or float64 cannot hold, like NaN (as Python writes it) and 1e400, into
+// strings. encoding/json gives up on the whole message over one of them, and the client would get a protocol
+// error with Go's words; as a string it reaches the argument check, which names the parameter and its range.
+func quoteOdd(b []byte) []byte {
 	var out []byte
 	last := 0
 	for i := 0; i < len(b); {
 		switch ch := b[i]; {
 		case ch == '"':
 			i = stringEnd(b, i)
-		case ch == '-' || ch >= '0' && ch <= '9':
-			end := i + 1
+		case ch == 'N' || ch == 'I' || ch == '-' || ch >= '0' && ch <= '9':
+			end := i + max(1, unreal(b[i:]))
 			for end < len(b) && bytes.IndexByte([]byte("0123456789+-.eE"), b[end]) >= 0 {
 				end++
 			}
-			if huge(b[i:end]) {
+			if unreal(b[i:end]) > 0 || huge(b[i:end]) {
 				out = append(out, b[last:i]...)
 				out = append(append(append(out, '"'), b[i:end]...), '"')
 				last = end
@@ -51,6 +49,16 @@ func stringEnd(b []byte, i int) int {
 	return len(b)
 }
 
+// unreal is the length of a number that is none at the start of b, 0 when there is none.
+func unreal(b []byte) int {
+	for _, w := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(b, []byte(w)) {
+			return len(w)
+		}
+	}
+	return 0
+}
+
 // huge reports a well-formed number that overflows.
 func huge(lit []byte) bool {
 	if len(lit) < 4 {
@@ -58,28 +66,4 @@ func huge(lit []byte) bool {
 	}
 	v, err := strconv.ParseFloat(string(lit), 64)
 	return err != nil && v-v != 0
-}
-
-// lines applies quoteHuge to each line of a stream.
-type lines struct {
-	r    *bufio.Reader
-	rest []byte
-	err  error
-}
-
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReader(r)} }
-
-// Read gives the next bytes of the stream.
-func (l *lines) Read(p []byte) (int, error) {
-	if len(l.rest) == 0 && l.err == nil {
-		var line []byte
-		line, l.err = l.r.ReadBytes('\n')
-		l.rest = quoteHuge(line)
-	}
-	if len(l.rest) == 0 {
-		return 0, l.err
-	}
-	n := copy(p, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
 }

@@ -18,6 +18,7 @@ type pipe struct {
 	t   *testing.T
 	in  io.WriteCloser
 	out *bufio.Reader
+	raw io.Closer         // the client's end of out
 	got map[string]string // answers that nobody has asked for yet
 }
 
@@ -33,7 +34,7 @@ func (r *rig) stdio(t *testing.T) (*pipe, chan error) {
 			t.Error(err)
 		}
 	}()
-	p := &pipe{t, iw, bufio.NewReader(or), map[string]string{}}
+	p := &pipe{t, iw, bufio.NewReader(or), or, map[string]string{}}
 	p.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
 	p.answer("0")
 	p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
