@@ -170,7 +170,7 @@ func (s *System) status() operator.Status {
 		o.Last = lastWords(sn.Last)
 	}
 	if s.listener != nil {
-		o.MCP = s.MCP()
+		o.MCP, o.Refused = s.MCP(), s.door.Failed()
 		if s.cfg.Page.Enabled {
 			o.Page = s.cfg.base(s.Addr()) + "/"
 		}

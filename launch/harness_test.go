@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
@@ -65,13 +66,13 @@ func testConfig(t *testing.T, file string, change func(*Config)) *Config {
 // start runs a launch file until the test ends; its robot must come to rest then.
 func start(t *testing.T, file string, change func(*Config)) *daemon {
 	t.Helper()
-	return startWith(t, file, change, func(*System) {})
+	return startWith(t, file, change, func(*System) {}, nil)
 }
 
-// startWith is start with something put in before it runs.
-func startWith(t *testing.T, file string, change func(*Config), before func(*System)) *daemon {
+// startWith is start with something put in before it runs, and a log.
+func startWith(t *testing.T, file string, change func(*Config), before func(*System), log *slog.Logger) *daemon {
 	t.Helper()
-	s, err := New(t.Context(), testConfig(t, file, change), Options{})
+	s, err := New(t.Context(), testConfig(t, file, change), Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -268,7 +268,7 @@ func TestStopWithoutHTTP(t *testing.T) {
 	for _, op := range []string{"stop", "estop"} {
 		t.Run("hung, viactl "+op, func(t *testing.T) {
 			h := &hung{shut: make(chan struct{}), closed: make(chan struct{})}
-			d := startWith(t, "twin-franka.yaml", realTime, func(s *System) { h.Listener, s.listener = s.listener, h })
+			d := startWith(t, "twin-franka.yaml", realTime, func(s *System) { h.Listener, s.listener = s.listener, h }, nil)
 			told := moveOn(d)
 			k := d.track()
 			d.untilMoving()

@@ -38,6 +38,7 @@ type System struct {
 	tokens []door.Token
 
 	state    *stateDir
+	door     *door.Door   // nil for stdio
 	listener net.Listener // nil for stdio
 	tls      *tls.Config  // nil without TLS
 	shown    certificate  // what clients are told of it
@@ -130,7 +131,9 @@ func (s *System) openTokens(context.Context) error {
 }
 
 func (s *System) openDoor(ctx context.Context) (err error) {
-	s.listener, err = door.Listen(ctx, s.cfg.Listen.Address)
+	l := s.cfg.Listen
+	s.door = door.New(door.Options{Tokens: s.tokens, Hosts: s.cfg.hosts(), Origins: l.Origins, MaxBody: int64(l.MaxBody), Log: s.log})
+	s.listener, err = door.Listen(ctx, l.Address)
 	return err
 }
 
@@ -371,7 +374,7 @@ const lastReplies = 5 * time.Second
 // handler is the door with both rooms behind it.
 func (s *System) handler(agents http.Handler) (http.Handler, error) {
 	c := s.cfg
-	d := door.New(door.Options{Tokens: s.tokens, Hosts: c.hosts(), Origins: c.Listen.Origins, MaxBody: int64(c.Listen.MaxBody), Log: s.log})
+	d := s.door
 	m := http.NewServeMux()
 	m.Handle("/mcp", d.Guard(s.replies.count(agents)))
 	if !c.Page.Enabled {

@@ -130,6 +130,9 @@ func show(w io.Writer, s *operator.Status) {
 	line("record", s.Record)
 	line("agents", s.MCP)
 	line("page", s.Page)
+	if s.Refused > 0 {
+		line("refused", fmt.Sprintf("%d requests at the door, for host, origin or token", s.Refused))
+	}
 	line("viad", fmt.Sprintf("%s %s, %s face, up %s", s.Name, s.Version, s.Face, (time.Duration(s.UptimeS)*time.Second).String()))
 }
 

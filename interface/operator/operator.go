@@ -78,6 +78,7 @@ type Status struct {
 	Staged   string   `json:"staged"`             // what is staged, in words
 	Last     string   `json:"last,omitempty"`     // outcome of the last motion, in words
 	Episode  int      `json:"episode"`            // counts episodes since the start
+	Refused  uint64   `json:"refused_requests"`   // turned away at the door since the start, for host, origin or token
 	MCP      string   `json:"mcp,omitempty"`      // address of the agent's door
 	Page     string   `json:"page,omitempty"`     // address of the people's page
 	Record   string   `json:"record,omitempty"`   // folder of the running episode

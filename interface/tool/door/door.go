@@ -102,7 +102,7 @@ func (d *Door) body(next http.Handler) http.Handler {
 				return
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
-			if foreignCancel(r) {
+			if foreignCancel(r, b) {
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
@@ -137,9 +137,16 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request) ([]byte, int) {
 }
 
 // foreignCancel reports a posted cancellation of protocol 2026-07-28. That protocol has no session, so the
-// request id in it would name another client's call just as well; its clients cancel by closing the request.
-func foreignCancel(r *http.Request) bool {
-	return r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" && r.Header.Get("Mcp-Method") == "notifications/cancelled"
+// request id in it would name another client's call just as well; its clients cancel by closing the request. The
+// body says what it is, for the header that should is believed by nobody behind this door.
+func foreignCancel(r *http.Request, body []byte) bool {
+	if r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
+		return false
+	}
+	var m struct {
+		Method string `json:"method"`
+	}
+	return json.Unmarshal(body, &m) == nil && m.Method == "notifications/cancelled"
 }
 
 func (d *Door) hostAllowed(host string) bool {

@@ -52,6 +52,7 @@ func TestGuard(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	const in = http.StatusTeapot
+	const cancelled = `{"method":"notifications/cancelled","params":{"requestId":7}}`
 	failures := uint64(0)
 	for _, c := range []struct {
 		name    string
@@ -82,8 +83,11 @@ func TestGuard(t *testing.T) {
 		{"well-known without token", "localhost", "/.well-known/oauth-protected-resource/mcp", "", "", 404, ""},
 		{"largest body", "localhost", "/mcp", "Authorization: Bearer secret-a", strings.Repeat("x", 100), in, "ann"},
 		{"too large a body", "localhost", "/mcp", "Authorization: Bearer secret-a", strings.Repeat("x", 101), 413, ""},
-		{"foreign cancel", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2026-07-28\nMcp-Method: notifications/cancelled", "{}", 202, ""},
-		{"own cancel", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2025-11-25\nMcp-Method: notifications/cancelled", "{}", in, "ann"},
+		{"foreign cancel", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2026-07-28\nMcp-Method: notifications/cancelled", cancelled, 202, ""},
+		{"that says it is a ping", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2026-07-28\nMcp-Method: ping", cancelled, 202, ""},
+		{"that says nothing", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2026-07-28", cancelled, 202, ""},
+		{"that spells it strangely", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2026-07-28", `{"METHOD":"x","method":"notifications\/cancell\u0065d"}`, 202, ""},
+		{"own cancel", "localhost", "/mcp", "Authorization: Bearer secret-a\nMcp-Protocol-Version: 2025-11-25\nMcp-Method: notifications/cancelled", cancelled, in, "ann"},
 	} {
 		who, got = Principal{}, ""
 		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
