@@ -313,3 +313,23 @@ func (c *canvas) arrowhead(p r3.Vec, dx, dy, n float64, col rgb) {
 	c.convex(tri(n+2, n*.5+2.5, 3), 0xFFFFFF, .85)
 	c.convex(tri(n, n*.5, 0), col, 1)
 }
+
+// dart is an arrowhead that cannot be read the wrong way round: slim, and notched behind. Of a plain triangle on a
+// slanting ring any corner may be taken for the tip.
+func (c *canvas) dart(p r3.Vec, dx, dy, n float64, col rgb) {
+	l := math.Hypot(dx, dy)
+	if l < 1e-9 {
+		return
+	}
+	dx, dy = dx/l, dy/l
+	at := func(along, aside float64) r3.Vec {
+		return r3.Vec{X: p.X - along*dx - aside*dy, Y: p.Y - along*dy + aside*dx, Z: p.Z}
+	}
+	draw := func(tip, back, notch, half float64, col rgb, a float32) {
+		for _, side := range [2]float64{1, -1} {
+			c.convex([]r3.Vec{at(tip, -side*.4), at(back, side*half), at(notch, -side*.4)}, col, a) // overlapping: no seam
+		}
+	}
+	draw(-4, n+2.5, .68*n+4, .36*n+2.5, 0xFFFFFF, 1)
+	draw(0, n, .68*n, .36*n, col, 1)
+}

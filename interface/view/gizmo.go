@@ -57,15 +57,18 @@ func (v view3D) gizmo(g geom.Pose) {
 			continue
 		}
 		d := r3.Unit(r3.Vec{X: tip.X - tail.X, Y: tip.Y - tail.Y})
-		tip = r3.Vec{X: tip.X + 9*d.X, Y: tip.Y + 9*d.Y} // the ring runs through the arrow's middle
-		v.c.arrowhead(tip, d.X, d.Y, 22, r.col)
+		tip = r3.Vec{X: tip.X + 12*d.X, Y: tip.Y + 12*d.Y} // the ring runs through the arrow's middle
+		v.c.dart(tip, d.X, d.Y, 32, r.col)
 		dirs[i], have[i] = tip, true
 		tips = append(tips, tip)
 	}
 	mid, ok := v.l.project(g.P)
-	for i := range 8 { // words keep off the approach axis too
+	for i := range 8 { // words keep off the approach axis too, and off its name
 		if s, ok := v.l.project(g.Point(r3.Vec{X: .02 * float64(i)})); ok {
 			tips = append(tips, s)
+		}
+		if s, ok := v.l.project(g.Point(r3.Vec{X: axisName})); ok {
+			tips = append(tips, r3.Vec{X: s.X + axisNameAside + 20*float64(i), Y: s.Y})
 		}
 	}
 	for i, r := range rings {
@@ -83,7 +86,7 @@ func (v view3D) besides(tip, mid r3.Vec, taken []r3.Vec) r3.Vec {
 	best, most := tip, math.Inf(-1)
 	for i := range 16 {
 		sn, cs := math.Sincos(2 * math.Pi * float64(i) / 16)
-		s := r3.Vec{X: tip.X + 32*cs, Y: tip.Y + 26*sn}
+		s := r3.Vec{X: tip.X + 40*cs, Y: tip.Y + 33*sn}
 		if s.X < 24 || s.Y < 16 || s.X > float64(v.c.w-24) || s.Y > float64(v.c.h-16) {
 			continue
 		}

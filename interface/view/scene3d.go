@@ -242,7 +242,7 @@ func (c *canvas) okSign(x, y, r float64, col rgb) {
 
 // approachAxis draws the line the fingers reach along, from the closure point on, with a tick every centimetre.
 func (v view3D) approachAxis(g geom.Pose) {
-	const n = 15 // centimetres
+	const n = axisLength
 	a := g.X()
 	v.arrow3(g.P, r3.Add(g.P, r3.Scale(n*.01, a)), ink{col: 0xFFFFFF, width: 6.5, hidden: .3}, 15)
 	v.arrow3(g.P, r3.Add(g.P, r3.Scale(n*.01, a)), ink{col: approachInk, width: 3, hidden: .35}, 15)
@@ -263,10 +263,17 @@ func (v view3D) approachAxis(g geom.Pose) {
 		}
 	}
 	v.c.closure(v.l, g.P, approachInk)
-	if s, ok := v.l.project(r3.Add(g.P, r3.Scale(n*.01+.02, a))); ok && v.l.inside(s.X, s.Y) {
-		note(v.c, v.p.faces.body, int(s.X)+14, int(s.Y), "approach (f), ticks 1 cm", approachInk)
+	if s, ok := v.l.project(r3.Add(g.P, r3.Scale(axisName, a))); ok && v.l.inside(s.X, s.Y) {
+		note(v.c, v.p.faces.body, int(s.X)+axisNameAside, int(s.Y), "approach (f), ticks 1 cm", approachInk)
 	}
 }
+
+// The approach axis in centimetres, and where its name stands: metres along it, then pixels to the right.
+const (
+	axisLength    = 15
+	axisName      = axisLength*.01 + .02
+	axisNameAside = 14
+)
 
 // approachInk is the colour of the approach axis: dark magenta, found nowhere else in the picture.
 const approachInk rgb = 0xA1006B
