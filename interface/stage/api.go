@@ -80,12 +80,15 @@ type Snapshot struct {
 	HasReal    bool // false: no complete robot state yet, Real and Target mean nothing
 	Real       Gripper
 	Aperture   float64 // measured, metres
+	JawBetween bool    // the real jaw rests neither open nor closed nor on an object
 	Target     Gripper
+	JawStaged  bool // the target's jaw is to move, also when Real says that it is so and JawBetween that it is not
 	Mode       Mode
 	Teleported bool
 	BaseDelta  geom.SE2 // staged base motion on the current real axes (ModeNav)
 	Check      Check
 	Orbit      Orbit
+	Barred     *safety.Refused // why nothing may move at all: not armed, latched, no fresh state; nil when it may, or moves
 	Moving     bool
 	Last       *Report // outcome of the last execute, nil before the first
 	LastShown  bool    // its result was delivered

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
@@ -31,7 +30,7 @@ func (s *Stage) waypoint(w staged, l live) robot.Waypoint {
 	switch {
 	case s.o.Face == Face3D && w.set:
 		moves := t.Pose.Dist(l.real.Pose) > s.o.SameDist || t.Pose.Angle(l.real.Pose) > s.o.SameTurn
-		switch jaws := t.Open != l.real.Open; {
+		switch jaws := s.jawMoves(w, l); {
 		case moves && jaws:
 			wp.Kind = robot.KindPoseJaw
 		case moves:
@@ -104,8 +103,12 @@ func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
 		c.Way = "The way is refused: " + refusedText(refused) + "."
 	case sc.Blind():
 		c.Clear, c.Way = false, "The way cannot be judged: no sensor measures distances now."
+	case hit.Found && len(warnings) > 0:
+		c.Way = fmt.Sprintf("The way is clear by %.3f m, fingers and what they hold aside; the nearest thing seen is at %s.", hit.Dist, s.place3(hit.Point, v.from))
 	case hit.Found:
 		c.Way = fmt.Sprintf("The way is clear by %.3f m; the nearest thing seen is at %s.", hit.Dist, s.place3(hit.Point, v.from))
+	case len(warnings) > 0:
+		c.Way = "The way is clear, fingers and what they hold aside: nothing else seen near it."
 	default:
 		c.Way = "The way is clear: nothing seen near it."
 	}
@@ -128,18 +131,6 @@ func refusedText(r *safety.Refused) string {
 // place3 is a point on the axes that the face speaks in.
 func (s *Stage) place3(p r3.Vec, l live) string {
 	return vecText(l.state.Base.Pose().Inv().Point(p))
-}
-
-func (s *Stage) jawTime(wp robot.Waypoint, l live) time.Duration {
-	j := s.model.Jaw
-	if (wp.Kind != robot.KindJaw && wp.Kind != robot.KindPoseJaw) || !(j.Speed > 0) {
-		return 0
-	}
-	to := j.Min
-	if wp.Jaw.Open {
-		to = j.Max
-	}
-	return time.Duration(math.Abs(to-l.state.Jaw.Aperture) / j.Speed * float64(time.Second))
 }
 
 func unreachable(c *Check, err error) {

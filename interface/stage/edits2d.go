@@ -54,25 +54,19 @@ func (s *Stage) RotateWrist(roll, up, left float64) error {
 		func(d *draft) geom.Pose { return wristRotated(d.target.Pose, s.o.Kin.WristMount(), roll, up, left) })
 }
 
-// SetJaw stages the jaw alone. Asking for the state the target has is refused; flipping back is not.
+// SetJaw stages the jaw alone. Asking for the state the target has is refused, unless the jaw rests halfway; flipping
+// back is not.
 func (s *Stage) SetJaw(open bool) error {
 	return s.edit("set jaw", Face2D, func(d *draft) *safety.Refused {
 		if r := s.kind(d, ModeGripper); r != nil {
 			return r
 		}
-		if d.target.Open == open {
+		if d.target.Open == open && (d.want.mode == ModeGripper || !s.between(d.state.Jaw)) {
 			return refuse(RuleAlready, jaw(open), "the other state", "Ask for "+jaw(!open)+", or go on without a jaw waypoint.")
 		}
 		d.want.mode, d.want.open, d.target.Open = ModeGripper, open, open
 		return nil
 	})
-}
-
-func jaw(open bool) string {
-	if open {
-		return "open"
-	}
-	return "closed"
 }
 
 // NavTranslate adds metres to the staged base motion, along the staged heading.

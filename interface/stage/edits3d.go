@@ -83,7 +83,7 @@ func (s *Stage) RotateGizmo(axis string, rad float64) error {
 }
 
 // Toggle sets the target's jaw: toggle, open or closed. Asking for the state it has is not an error and
-// changes nothing.
+// changes nothing, unless the real jaw rests halfway: then it is asked for anew.
 func (s *Stage) Toggle(state string) (changed bool, err error) {
 	var same bool
 	err = s.maybe("toggle", Face3D, func(d *draft) (bool, *safety.Refused) {
@@ -95,9 +95,10 @@ func (s *Stage) Toggle(state string) (changed bool, err error) {
 		default:
 			return false, refuse("unknown state", state, "toggle, open or closed", "Use one of these.")
 		}
-		same = open == d.target.Open
+		same = open == d.target.Open && (d.want.jaw || !s.between(d.state.Jaw))
 		if !same {
 			d.put(Face3D, Gripper{d.target.Pose, open})
+			d.want.jaw = true
 		}
 		return !same, nil
 	})

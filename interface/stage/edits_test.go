@@ -295,7 +295,7 @@ func TestChecksInWords(t *testing.T) {
 	}
 	ok(t, s.TranslateRobot(r3.Vec{X: .01}))
 	c = s.Snapshot().Check
-	if want := "The way is clear by 0.052 m; the nearest thing seen is at x 0.700 y 0.100 z 0.200."; c.Way != want {
+	if want := "The way is clear by 0.052 m, fingers and what they hold aside; the nearest thing seen is at x 0.700 y 0.100 z 0.200."; c.Way != want {
 		t.Errorf("way %q, want %q", c.Way, want)
 	}
 	if d := cmp.Diff([]string{"fingers touch"}, c.Notes); d != "" {

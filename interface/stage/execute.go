@@ -19,6 +19,7 @@ type run struct {
 	id     uint64
 	driver uint64
 	plan   robot.Plan
+	takes  time.Duration // planned, with the jaw's part
 	before live
 	staged staged
 	target Gripper
@@ -123,7 +124,7 @@ func (s *Stage) begin(ctx context.Context, called time.Time, driver uint64) (*ru
 	if r := s.late(deadline); r != nil {
 		return nil, r
 	}
-	m := &run{driver: driver, plan: *v.check.Plan, before: l, staged: w, target: s.target(w, l)}
+	m := &run{driver: driver, plan: *v.check.Plan, takes: v.check.Duration, before: l, staged: w, target: s.target(w, l)}
 	m.plan.Deadline = deadline
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,6 +263,7 @@ func (s *Stage) report(ctx context.Context, m *run, out robot.Outcome) *Report {
 	} else if after = s.live(); !after.ok {
 		after = m.before
 	}
+	out.Planned = m.takes // the body knows the trajectory's part alone
 	from := m.before.state.Base
 	if out.Before.HasBase {
 		from = out.Before.Base
@@ -322,6 +324,7 @@ func (s *Stage) settle(m *run, rep *Report) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	w := m.staged
+	w.jaw = w.jaw && rep.Outcome.Result != robot.ResultReached
 	if s.o.Face == Face2D {
 		w = staged{}
 	}

@@ -79,6 +79,7 @@ type staged struct {
 	mode       Mode // 2D
 	pose       geom.Pose
 	open       bool
+	jaw        bool // 3D: the jaw was asked for, and has not been brought there
 	teleported bool
 	delta      geom.SE2 // 2D: base motion on the real axes
 }
@@ -173,10 +174,14 @@ func (s *Stage) snapshot(l live, sc *perception.Scene, ready *safety.Refused) *S
 		Face: s.o.Face, Scene: sc, State: l.state, HasReal: l.ok, Real: l.real, Aperture: l.state.Jaw.Aperture,
 		Target: s.target(s.staged, l), Mode: s.staged.mode, Teleported: s.staged.teleported, BaseDelta: s.staged.delta,
 		Check: s.verdict.check, Orbit: s.orbit, Moving: s.activity == moving,
+		JawStaged: s.staged.mode == ModeGripper || s.staged.set && s.jawMoves(s.staged, l), JawBetween: l.ok && s.between(l.state.Jaw),
 		Last: s.last, LastShown: s.delivered, Episode: s.episode, Finished: s.finished, Now: s.o.Clock.Now(),
 	}
 	if !sn.Check.Staged {
 		sn.Check = Check{Reach: "The target is on the real gripper: nothing staged.", Refused: s.nothing(l)}
+	}
+	if ready != nil && ready.Rule != safety.RuleBusy && ready.Rule != safety.RuleStopping {
+		sn.Barred = ready
 	}
 	if r := s.busy(); r != nil {
 		sn.Check.Refused = r
@@ -230,9 +235,7 @@ func (s *Stage) Refresh(ctx context.Context) error {
 
 // Stop stops the robot, for anybody at any time, and returns nil only when standstill was measured.
 func (s *Stage) Stop(ctx context.Context) error {
-	err := s.o.Mover.Stop(ctx)
-	s.log.Info("stop", slog.Any("error", err))
-	return err
+	return s.o.Mover.Stop(ctx) // which logs it
 }
 
 // NewDriver forgets what is staged and where the view was: whoever drives from now on did not choose them. It waits

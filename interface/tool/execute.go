@@ -181,6 +181,7 @@ func (s *Server) hangup(r *run) {
 
 // halt stops the robot for anybody, whatever runs.
 func (s *Server) halt(ctx context.Context, _ *call) (*reply, error) {
+	ran := s.o.Stage.Snapshot().Moving
 	// An execute that is still being checked must not begin after this.
 	s.runs.abort(errStopped, func() bool { return s.o.Stage.Snapshot().Moving })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -188,7 +189,11 @@ func (s *Server) halt(ctx context.Context, _ *call) (*reply, error) {
 	if err := s.o.Stage.Stop(ctx); err != nil {
 		return &reply{bad: true, blocks: []block{{text: oneLine(fmt.Sprintf("stop: %s. %v.", robot.StopNotConfirmed, err))}}}, nil
 	}
-	return message("stop: " + robot.StopConfirmed.String() + ". What was staged is still staged; look again before the next execute_waypoint."), nil
+	next := "What was staged is still staged; look again before the next execute_waypoint."
+	if ran && s.o.Face == stage.Face2D { // after a motion, also one cut short, the target rests on the real gripper
+		next = "The waypoint that ran is no longer staged: look where the robot is, then stage what is still missing."
+	}
+	return message("stop: " + robot.StopConfirmed.String() + ". " + next), nil
 }
 
 // alive sends progress at once and every second until stop is called, which waits for the last one.

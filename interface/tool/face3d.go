@@ -38,7 +38,7 @@ func state3D(sn *stage.Snapshot) []string {
 	}
 	return slices.Concat([]string{
 		"target gripper: " + gripperText(sn.Target),
-		fmt.Sprintf("real gripper: %s; aperture %s", gripperText(sn.Real), m(sn.Aperture)),
+		fmt.Sprintf("real gripper: %s; aperture %s%s", gripperText(sn.Real), m(sn.Aperture), jawNote(sn)),
 	}, check3D(sn), []string{age(sn)})
 }
 
@@ -48,7 +48,11 @@ func check3D(sn *stage.Snapshot) []string {
 	}
 	c := &sn.Check
 	if !c.Staged {
-		return []string{"staged: nothing, the target is on the real gripper"}
+		lines := []string{"staged: nothing, the target is on the real gripper"}
+		if sn.Barred != nil {
+			lines = append(lines, "nothing may move now: "+oneLine(sn.Barred.Error()))
+		}
+		return lines
 	}
 	lines := make([]string, 0, 4+len(c.Notes))
 	lines = append(lines, "reach: "+oneLine(c.Reach), "way: "+oneLine(c.Way))
@@ -62,6 +66,17 @@ func check3D(sn *stage.Snapshot) []string {
 		lines = append(lines, "execute_waypoint would refuse now: "+oneLine(c.Refused.Error()))
 	}
 	return lines
+}
+
+// jawNote says what open and closed do not: that the jaw rests on something, or halfway.
+func jawNote(sn *stage.Snapshot) string {
+	switch {
+	case sn.JawBetween:
+		return ", neither open nor closed: its last command was cut short; toggle asks for either"
+	case sn.State.Jaw.Known && sn.State.Jaw.Holding:
+		return ", on something that it holds"
+	}
+	return ""
 }
 
 func age(sn *stage.Snapshot) string {
@@ -88,6 +103,7 @@ func (s *Server) hover3D(c *call) (*reply, error) {
 	if sn.Scene == nil {
 		return nil, blind()
 	}
+	sn = s.aged(sn)
 	h := s.o.Painter.Pick(sn, u, v)
 	point := "none"
 	if h.OK() {
@@ -100,12 +116,19 @@ func (s *Server) hover3D(c *call) (*reply, error) {
 	return c.ui(sn, view.Overlay{Crosshair: &view.Mark{U: u, V: v}}, append(lines, age(sn))...)
 }
 
+// aged is a pinned picture at its age of now: it may have been pinned long ago.
+func (s *Server) aged(sn *stage.Snapshot) *stage.Snapshot {
+	now := *sn
+	now.Now = s.o.Clock.Now()
+	return &now
+}
+
 // under says what a pixel shows.
 func under(h view.Hit) string {
 	var what string
 	switch h.Kind {
 	case view.Target:
-		what = "the blue target gripper"
+		return "the blue target gripper"
 	case view.Chrome:
 		what = "neither the cloud view nor a camera feed"
 	case view.Cloud, view.Feed:

@@ -48,6 +48,12 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		Way:     "The way is refused: workspace box: got gripper at z -0.020 m, limit z 0.000 to 0.950 m in the base frame.",
 		Refused: &safety.Refused{Rule: "workspace box"},
 	})
+	warned := staged(sn, topDown(r3.Vec{X: .5, Y: .16, Z: .02}), false, stage.Check{
+		Staged: true, Reachable: true, Clear: true, Reach: clear3.Reach,
+		Way:   "The way is clear by 0.034 m, fingers and what they hold aside; the nearest thing seen is at x 0.500 y 0.160 z 0.045.",
+		Notes: []string{"finger (right_finger) may touch what is seen at (0.500, 0.180, 0.040)", "held object may touch what is seen at (0.500, 0.160, 0.045)"},
+	})
+	warned.Barred, warned.JawBetween = &safety.Refused{Rule: safety.RuleLatch, Value: "e-stop: viactl"}, true
 	clear2 := stage.Check{Reachable: true, Clear: true, Reach: "Reachable; arm_joint comes nearest to its limit, 0.060 m away.", Way: "The way is clear: nothing seen near it."}
 	pose2 := staged(rm, level(r3.Vec{X: 1.02, Y: 0, Z: .75}, .2), true, clear2)
 	pose2.Mode = stage.ModePose
@@ -56,6 +62,8 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		Way: "The way is not clear: clearance of hand: got -0.031 m, limit 0.005 m.", Hit: r3.Vec{X: 1.12, Y: .05, Z: .68}, HasHit: true,
 	})
 	hidden.Mode = stage.ModePose
+	latched := *pose2
+	latched.Check.Staged, latched.Check.Notes, latched.Barred = true, []string{"held object may touch what is seen at (1.020, 0.000, 0.740)"}, warned.Barred
 	nav := staged(rm, level(r3.Vec{X: .3, Y: .9, Z: .82}, 1.2), true, clear2)
 	nav.Mode, nav.BaseDelta = stage.ModeNav, geom.SE2{X: .25, Y: .15, Yaw: geom.Rad(35)}
 	x := p.ApproachHit(pose2).Point
@@ -67,6 +75,7 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		"ui_blocked":      p.UI(blocked, Overlay{}),
 		"ui_refused":      p.UI(refused, Overlay{}),
 		"ui_unreachable":  p.UI(un, Overlay{}),
+		"ui_warned":       p.UI(warned, Overlay{}),
 		"ui_salient":      p.UI(over, Overlay{Salient: &r3.Vec{X: .5, Y: .16, Z: .045}}),
 		"ui_drag":         p.UI(over, Overlay{Drag: &Drag{.75, .5, .66, .62}}),
 		"ui_hover_cloud":  p.UI(over, Overlay{Crosshair: &Mark{.62, .62, "0.5340 -0.0720 0.0010"}}),
@@ -76,6 +85,8 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		"head_dot":        p.Head(pose2, Overlay{RedDot: &Mark{U: .5, V: .44}}),
 		"head_hidden":     p.Head(hidden, Overlay{Crosshair: &Mark{U: .6, V: .4}}),
 		"head_off":        p.Head(nav, Overlay{}),
+		"head_warned":     p.Head(&latched, Overlay{}),
+		"wrist_warned":    p.Wrist(&latched, Overlay{}),
 		"wrist_x":         p.Wrist(pose2, Overlay{X: &x}),
 		"wrist_closed":    p.Wrist(hidden, Overlay{}),
 		"wrist_off":       p.Wrist(nav, Overlay{}),

@@ -5,13 +5,17 @@ import (
 	"image/color"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/num/quat"
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"viad/drivers/geom"
+	"viad/drivers/robot"
 	"viad/interface/stage"
+	"viad/safety"
 )
 
 func isColour(c color.RGBA, want rgb, tol int) bool {
@@ -199,5 +203,33 @@ func TestVerdictIsDrawn(t *testing.T) {
 				t.Errorf("%s: %d pixels of another verdict's colour", c.name, k)
 			}
 		}
+	}
+}
+
+// What a picture says of the target in words: what is said beside it must not look better in it.
+func TestVerdictsWarn(t *testing.T) {
+	sn := *staged(tabletop(t), topDown(r3.Vec{X: .5, Y: .1, Z: .2}), true, stage.Check{
+		Staged: true, Reachable: true, Clear: true, Reach: "reachable", Way: "clear", Notes: []string{"held object may touch a rim"},
+	})
+	has := func(part string, col rgb) bool {
+		return slices.ContainsFunc(verdicts(&sn), func(v verdict) bool { return strings.Contains(v.words, part) && v.col == col })
+	}
+	if !has("held object may touch a rim", warn) || has("Nothing may move", bad) {
+		t.Errorf("with a note: %+v", verdicts(&sn))
+	}
+	sn.Barred = &safety.Refused{Rule: safety.RuleLatch, Value: "e-stop: viactl"}
+	if !has("Nothing may move: latched (e-stop: viactl)", bad) {
+		t.Errorf("latched: %+v", verdicts(&sn))
+	}
+	sn.Check = stage.Check{}
+	if !has("Nothing may move: latched (e-stop: viactl)", bad) {
+		t.Errorf("latched with nothing staged: %+v", verdicts(&sn))
+	}
+	sn.State.Jaw, sn.Real.Open = robot.Jaw{Known: true, Aperture: .04, Holding: true}, false
+	if got := realJaw(&sn); got != "holds a thing" {
+		t.Errorf("a jaw on an object reads %q", got)
+	}
+	if sn.JawBetween, sn.State.Jaw.Holding = true, false; realJaw(&sn) != "half open" {
+		t.Errorf("a jaw halfway reads %q", realJaw(&sn))
 	}
 }

@@ -108,7 +108,7 @@ type Drag struct{ U1, V1, U2, V2 float64 }
 // aperture is the target's jaw opening in metres: the measured one while the jaw is staged as it is, so that a
 // target at rest lies on the real gripper, else fully open or closed.
 func (p *Painter) aperture(sn *stage.Snapshot) float64 {
-	if sn.Target.Open == sn.Real.Open && sn.State.Jaw.Known && sn.Aperture >= 0 {
+	if sn.Target.Open == sn.Real.Open && !sn.JawStaged && sn.State.Jaw.Known && sn.Aperture >= 0 {
 		return math.Max(p.o.Jaw.Min, math.Min(p.o.Jaw.Max, sn.Aperture))
 	}
 	if sn.Target.Open {

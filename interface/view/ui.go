@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"math"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/spatial/r3"
@@ -141,15 +142,18 @@ func (p *Painter) status(c *canvas, sn *stage.Snapshot) {
 	y := Layout.Status.Min.Y
 	c.fill(image.Rect(0, y, c.w, y+1), rule)
 	y += 7
-	p.gripperLine(c, y, "target", sn.Target, targetBlue)
+	p.gripperLine(c, y, "target", sn.Target, jawWord(sn.Target.Open), targetBlue)
 	y += 19
 	f := p.faces.text
 	c.text(f, 30, y, "approach "+vecWords(sn.Target.Pose.X(), 2)+"   opening "+vecWords(sn.Target.Pose.Y(), 2), inkSoft, false)
 	y += 20
-	p.gripperLine(c, y, "real", sn.Real, realGray)
+	p.gripperLine(c, y, "real", sn.Real, realJaw(sn), realGray)
 	y += 23
 	vs := verdicts(sn)
-	left := 5 // lines that fit
+	left, gap := 5, 3 // lines that fit, pixels between two verdicts
+	if len(vs) > 3 {
+		gap = 1
+	}
 	for i, v := range vs {
 		lines := f.wrap(v.words, c.w-40, max(1, min(3, left-(len(vs)-1-i))))
 		if len(lines) == 0 || left <= 0 {
@@ -161,16 +165,15 @@ func (p *Painter) status(c *canvas, sn *stage.Snapshot) {
 			c.text(f, 30, y, line, inkDark, false)
 			y += 15
 		}
-		y += 3
+		y += gap
 	}
 }
 
-func (p *Painter) gripperLine(c *canvas, y int, name string, g stage.Gripper, col rgb) {
+func (p *Painter) gripperLine(c *canvas, y int, name string, g stage.Gripper, jaw string, col rgb) {
 	c.chip(11, float64(y+2), 23, float64(y+14), 3, col, 1)
 	x := c.text(p.faces.bold, 30, y, name, inkDark, false)
 	c.text(p.faces.body, max(x+8, 78), y, vecWords(g.Pose.P, 4)+" m", inkDark, false)
-	s := jawWord(g.Open)
-	c.text(p.faces.bold, c.w-14-p.faces.bold.width(s), y, s, inkDark, false)
+	c.text(p.faces.bold, c.w-14-p.faces.bold.width(jaw), y, jaw, inkDark, false)
 }
 
 func jawWord(open bool) string {
@@ -178,6 +181,17 @@ func jawWord(open bool) string {
 		return "open"
 	}
 	return "closed"
+}
+
+// realJaw is the measured jaw in a word or two.
+func realJaw(sn *stage.Snapshot) string {
+	switch {
+	case sn.JawBetween:
+		return "half open"
+	case sn.State.Jaw.Known && sn.State.Jaw.Holding:
+		return "holds a thing"
+	}
+	return jawWord(sn.Real.Open)
 }
 
 // vecWords is x y z with n decimals, never -0.
@@ -215,6 +229,16 @@ func verdicts(sn *stage.Snapshot) []verdict {
 	var out []verdict
 	if sn.Finished {
 		out = append(out, verdict{"episode finished: only end_episode is left", good})
+	}
+	if r := sn.Barred; r != nil {
+		why := r.Rule
+		if r.Value != "" {
+			why += " (" + r.Value + ")"
+		}
+		out = append(out, verdict{"Nothing may move: " + why, bad})
+	}
+	if k.Staged && len(k.Notes) > 0 {
+		out = append(out, verdict{"Mind: " + strings.Join(k.Notes, "; "), warn})
 	}
 	switch {
 	case !k.Staged:
