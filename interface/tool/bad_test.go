@@ -93,6 +93,9 @@ func TestBadInputForEveryParameter(t *testing.T) {
 			if err := json.Unmarshal(schema, &s); err != nil {
 				t.Fatal(err)
 			}
+			if tl.Name == "stop" {
+				continue // is never refused: TestStopStopsWhateverIsSaidWithIt
+			}
 			good, has := c.valid[tl.Name]
 			if has != (len(s.Properties) > 0) {
 				t.Fatalf("%s: this test does not know its arguments", tl.Name)
@@ -279,6 +282,29 @@ func TestNoStateYet(t *testing.T) {
 	b.w.set(func() { b.w.st.HasBase = false })
 	if got := b.agent(t, "drive").good("screenshot", `{}`).line(t, "real gripper"); !strings.HasPrefix(got, "unknown") {
 		t.Errorf("real gripper: %s", got)
+	}
+}
+
+func TestStopStopsWhateverIsSaidWithIt(t *testing.T) {
+	for _, args := range []string{`{"reason":"it will hit the cup"}`, `[1]`, `"now"`, `{"u":NaN}`, `{"a":1,"a":2}`, `null`} {
+		r := newRig(t, stage.Face3D)
+		r.agent(t, "drive").good("gripper_translate", `{"d_x":0.1}`)
+		release := r.held()
+		session := r.session(t, "drive")
+		ended := make(chan reply, 1)
+		go func() { ended <- r.raw(t, "drive", session, toolCall("1", "execute_waypoint", `{}`)) }()
+		r.began(t)
+		got := r.raw(t, "watch", r.session(t, "watch"), toolCall("1", "stop", args))
+		if got.bad || got.kinds != "t" || !strings.HasPrefix(got.text(), "stop: stopped, confirmed") {
+			t.Errorf("%s: %s", args, got.text())
+		}
+		if ignored := strings.Contains(got.text(), "(Ignored: "); ignored != (args != "null") {
+			t.Errorf("%s: %s", args, got.text())
+		}
+		if e := <-ended; !strings.Contains(e.text(), "stopped on request") {
+			t.Errorf("%s: execute: %s", args, e.text())
+		}
+		release()
 	}
 }
 

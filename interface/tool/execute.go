@@ -37,9 +37,19 @@ func (s *Server) execute(ctx context.Context, c *call) (*reply, error) {
 	}
 	rep := s.await(ctx, c, r)
 	if old != fresh && r.finished() {
-		rep = rep.before(fmt.Sprintf("repeated: %s. This is the stored result of waypoint %d; nothing moved now, and what is staged stays staged.", old, r.id))
+		rep = repeated(rep, r, old)
 	}
 	return rep, nil
+}
+
+// repeated marks a stored result as one. A run that was refused has no number: the next one takes it.
+func repeated(rep *reply, r *run, old why) *reply {
+	if r.moved() {
+		return rep.before(fmt.Sprintf("repeated: %s. This is the stored result of waypoint %d; nothing moved now, and what is staged stays staged.", old, r.id))
+	}
+	c := *rep
+	c.blocks = []block{{text: oneLine(fmt.Sprintf("repeated: %s, and this is its stored answer; a call with a request id of its own is judged anew. %s", old, rep.blocks[0].text))}}
+	return &c
 }
 
 // work drives the stage and stores what came of it, whether or not anybody still waits.

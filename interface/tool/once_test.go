@@ -78,7 +78,9 @@ func TestARefusedRequestAgainStaysRefused(t *testing.T) {
 	refused := r.raw(t, "drive", s, toolCall("1", "execute_waypoint", `{}`))
 	r.raw(t, "drive", s, toolCall("2", "gripper_translate", `{"d_x":0.1}`))
 	again := r.raw(t, "drive", s, toolCall("1", "execute_waypoint", `{}`))
-	if !refused.bad || !again.bad || !strings.Contains(again.text(), "repeated") || r.w.motions() != 0 {
+	// It has no number: the waypoint that runs next takes that.
+	if !refused.bad || !again.bad || again.kinds != "t" || !strings.Contains(again.text(), "repeated") || strings.Contains(again.text(), "waypoint 1") ||
+		!strings.Contains(again.text(), refused.text()) || r.w.motions() != 0 {
 		t.Errorf("refused %s\nagain %s", refused.text(), again.text())
 	}
 }

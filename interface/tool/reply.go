@@ -80,6 +80,17 @@ func (r *reply) result() *mcp.CallToolResult {
 // message is a reply of one text that is no error.
 func message(s string) *reply { return &reply{blocks: []block{{text: s}}} }
 
+// ignoring says that a call was carried out without its arguments.
+func (r *reply) ignoring(bad *badArg) *reply {
+	if r == nil || len(r.blocks) == 0 {
+		return r
+	}
+	c := *r
+	c.blocks = append([]block(nil), r.blocks...)
+	c.blocks[0].text = oneLine(fmt.Sprintf("%s (Ignored: %s, got %s, limit %s.)", c.blocks[0].text, bad.rule, bad.value, bad.limit))
+	return &c
+}
+
 // refusal words a rule that was not met: `<tool> refused: <rule>, got <value>, limit <limit>. Nothing
 // staged. <what to do>`.
 func refusal(d *definition, rule, value, limit, next string) *reply {

@@ -63,11 +63,12 @@ func New(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
+	o.Painter = newBounded(o.Painter)
 	s := &Server{o: o, log: o.Log, runs: newRuns(), own: newOwners()}
 	s.defs = s.definitions()
 	s.mcp = server.NewMCPServer("viad", o.Version,
 		server.WithToolCapabilities(false), server.WithPromptCapabilities(false),
-		server.WithInstructions(instructions(o.Face)), server.WithHooks(s.hooks()), server.WithLogger(o.Log))
+		server.WithInstructions(instructions(o.Face)), server.WithHooks(s.hooks()), server.WithLogger(slog.New(quiet{o.Log.Handler()})))
 	for _, d := range s.defs {
 		t, err := d.listed()
 		if err != nil {
@@ -146,10 +147,14 @@ func (c *call) answer(ctx context.Context) (r *reply) {
 		}
 	}
 	a, bad := parseArgs(c.raw, c.def.params)
-	if bad != nil {
+	switch {
+	case bad == nil:
+		c.args = a
+	case c.def.access == halt: // whoever wants a stop gets one, whatever else they say
+		defer func() { r = r.ignoring(bad) }()
+	default:
 		return refusal(c.def, bad.rule, bad.value, bad.limit, bad.next)
 	}
-	c.args = a
 	if seat := c.s.o.Seat; seat != nil {
 		seat.Keep(who.Name)
 	}
