@@ -117,6 +117,7 @@ func TestAnEpisodeReadsAsAStory(t *testing.T) {
 	refused.Pictures, refused.Refused, refused.Args = nil, true, []byte(`{"d_x": NaN}`)
 	r.Call(refused)
 	r.Decide(Decision{Kind: "stop", Who: "bob", Text: "stopped, confirmed"})
+	r.Decide(Decision{Kind: "outcome", Text: "contact after 1.40 s, stopped, confirmed"})
 	r.State(robot.State{Seq: 9, Q: []float64{1, 2}, QD: []float64{0, math.NaN()}, Mode: robot.ModeReady})
 	r.flush()
 	dir := r.Status().Folder
@@ -146,7 +147,7 @@ func TestAnEpisodeReadsAsAStory(t *testing.T) {
 	if err != nil || len(pic) != 100 {
 		t.Errorf("%d %v", len(pic), err)
 	}
-	if d := readLines[decisionLine](t, filepath.Join(dir, "decisions.jsonl")); len(d) != 1 || d[0].Who != "bob" || d[0].Wall == "" {
+	if d := readLines[decisionLine](t, filepath.Join(dir, "decisions.jsonl")); len(d) != 2 || d[0].Who != "bob" || d[0].Wall == "" {
 		t.Errorf("%+v", d)
 	}
 	s := readLines[stateLine](t, filepath.Join(dir, "states.jsonl"))
@@ -157,8 +158,12 @@ func TestAnEpisodeReadsAsAStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# Episode 1 of test", "## 1. gripper_translate", "## 2. gripper_translate", "refused", "> pose delta: 0.05 0 0",
-		"![pictures/0001", "**stop** (bob): stopped, confirmed", "Ended", "the agent ended it"} {
+	for _, want := range []string{
+		"# Episode 1 of test", "## 1. gripper_translate", "## 2. gripper_translate", "refused",
+		"> moved the target  \n> pose delta: 0.05 0 0  \n", // hard breaks: a reader of Markdown gets two lines, too
+		"![pictures/0001", "**stop** (bob): stopped, confirmed", "Ended", "the agent ended it",
+		"Calls: 2, refused: 1. Motions: 1\n", " contact after 1.40 s, stopped, confirmed\n",
+	} {
 		if !strings.Contains(string(story), want) {
 			t.Errorf("the story lacks %q:\n%s", want, story)
 		}

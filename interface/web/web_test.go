@@ -73,8 +73,8 @@ func (r *fakeRoom) do(what, who string) (string, error) {
 
 func (r *fakeRoom) EStop(_ context.Context, who string) (string, error) { return r.do("estop", who) }
 
-func (r *fakeRoom) Clear(_ context.Context, who string) (string, error) { return r.do("clear", who) }
-func (r *fakeRoom) Arm(_ context.Context, who string) (string, error)   { return r.do("arm", who) }
+func (r *fakeRoom) Clear(_ context.Context, who string) (string, error)  { return r.do("clear", who) }
+func (r *fakeRoom) Arm(_ context.Context, who string) (string, error)    { return r.do("arm", who) }
 func (r *fakeRoom) Disarm(_ context.Context, who string) (string, error) { return r.do("disarm", who) }
 
 func (r *fakeRoom) Free(_ context.Context, who string) (string, error) { return r.do("free", who) }
