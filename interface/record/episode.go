@@ -19,6 +19,8 @@ type episode struct {
 	head   head
 	lines  map[string]File // the .jsonl files and index.md, by name
 	calls  int
+	denied int      // of the calls, refused ones
+	ends   []string // of the motions: when, and how
 	bytes  int64
 	dirty  bool
 	synced time.Time
@@ -34,6 +36,9 @@ type head struct {
 	Dropped int64  `json:"dropped_entries,omitempty"`
 	Info
 }
+
+// maxEnds is how many motions the summary of an episode lists.
+const maxEnds = 1000
 
 // headName marks a folder as an episode of ours; nothing without it is ever removed.
 const headName = "episode.json"
@@ -121,6 +126,9 @@ type callLine struct {
 func (e *episode) writeCall(en entry) error {
 	c := en.call
 	e.calls++
+	if c.Refused {
+		e.denied++
+	}
 	l := callLine{
 		stamps: stampsOf(en), Seq: e.calls, Principal: c.Principal, Role: c.Role, Tool: c.Tool, ID: c.ID,
 		Args: asJSON(c.Args), Refused: c.Refused, Readout: c.Readout, TookMS: millis(c.Took),
@@ -147,7 +155,7 @@ func (e *episode) story(en entry, l callLine) []byte {
 	fmt.Fprintf(&b, "%s, by %s (%s), %.0f ms\n\n", en.wall.UTC().Format("15:04:05.000"), l.Principal, l.Role, l.TookMS)
 	for _, t := range l.Readout {
 		for line := range strings.SplitSeq(t, "\n") {
-			fmt.Fprintf(&b, "> %s\n", line)
+			fmt.Fprintf(&b, "> %s  \n", line) // two spaces: Markdown would join the lines
 		}
 	}
 	for _, p := range l.Pictures {
@@ -167,6 +175,9 @@ func (e *episode) writeDecision(en entry) error {
 		return err
 	}
 	d := en.decision
+	if d.Kind == "outcome" && len(e.ends) < maxEnds {
+		e.ends = append(e.ends, en.wall.UTC().Format("15:04:05.000")+" "+oneLine(d.Text))
+	}
 	who := ""
 	if d.Who != "" {
 		who = " (" + d.Who + ")"
@@ -214,7 +225,7 @@ func (e *episode) sync(now time.Time) error {
 // close writes the verdict and closes all files; the first error is returned, all files are closed anyway.
 func (e *episode) close(wall time.Time, verdict string, dropped int64) error {
 	e.head.Ended, e.head.Verdict, e.head.Dropped = wall.UTC().Format(timeForm), verdict, dropped
-	err := e.append("index.md", fmt.Appendf(nil, "\n---\nEnded %s: %s\n", wall.UTC().Format(time.DateTime), oneLine(verdict)))
+	err := e.append("index.md", e.summary(wall, verdict))
 	if err == nil {
 		err = e.writeHead()
 	}
@@ -222,6 +233,18 @@ func (e *episode) close(wall time.Time, verdict string, dropped int64) error {
 		err = e.sync(wall)
 	}
 	return firstError(err, e.abandon())
+}
+
+// summary is the end of the story: how it ended, and what the robot did in it.
+func (e *episode) summary(wall time.Time, verdict string) []byte {
+	b := fmt.Appendf(nil, "\n---\n\nEnded %s: %s\n\nCalls: %d, refused: %d. Motions: %d\n", wall.UTC().Format(time.DateTime), oneLine(verdict), e.calls, e.denied, len(e.ends))
+	for i, end := range e.ends {
+		if i == 0 {
+			b = append(b, '\n')
+		}
+		b = fmt.Appendf(b, "%d. %s\n", i+1, end)
+	}
+	return b
 }
 
 // abandon closes the files as they are.
