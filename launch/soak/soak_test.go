@@ -67,7 +67,7 @@ func soak(t *testing.T, file string, n int) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%s: %d calls in %v, seed %d, %d clients\n%s\nabout 30 %%: %v\nat the end: %v",
+	t.Logf("%s: %d calls in %v, seed %d, %d clients\n%s\nat 20 to 40 %%: %v\nat 80 to 100 %%: %v",
 		file, h.count("sent"), time.Since(began).Round(time.Second), *seed, *clients, h.report(), third, last)
 }
 
@@ -127,6 +127,7 @@ func (m mark) String() string {
 func (h *house) measure(t *testing.T) mark {
 	t.Helper()
 	h.quiet(t)
+	h.rest()
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC() // what finalizers freed

@@ -2,6 +2,7 @@
 #include "shim.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -145,7 +146,12 @@ mjModel* vmj_load(const char* xml, int len, char* err, int errsz) {
   return rc == VMJ_OK ? a.m : NULL;
 }
 
-void vmj_free_model(mjModel* m) { lib.mj_deleteModel_(m); }
+// A model and what hung on it were allocated on whichever threads happened to run: glibc would keep each of their
+// arenas at its largest, and a world put back again and again would look like a leak.
+void vmj_free_model(mjModel* m) {
+  lib.mj_deleteModel_(m);
+  malloc_trim(0);
+}
 int vmj_id(const mjModel* m, int type, const char* name) { return lib.mj_name2id_(m, type, name); }
 const char* vmj_name(const mjModel* m, int type, int id) { return lib.mj_id2name_(m, type, id); }
 
