@@ -43,7 +43,7 @@ func (w *watch) Call(r tool.Record) {
 		w.sent++
 		w.shown = nil
 		for _, p := range r.Pictures {
-			w.shown = append(w.shown, web.Picture{Name: p.View, JPEG: p.JPEG})
+			w.shown = append(w.shown, web.Picture{Name: p.View, JPEG: p.JPEG, At: time.Now()})
 		}
 	}
 	w.mu.Unlock()

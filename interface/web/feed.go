@@ -30,6 +30,17 @@ type pictureHead struct {
 	Name  string `json:"name"`
 	Index int    `json:"index"`
 	Count int    `json:"count"`
+	Age   secs   `json:"age_s"` // since it was sent to the agent, when this message was made
+}
+
+// secs are seconds in the page's messages.
+type secs float64
+
+func since(at time.Time) secs {
+	if at.IsZero() {
+		return 0
+	}
+	return secs(time.Since(at).Seconds())
 }
 
 // live paints for all pages at once.
@@ -136,7 +147,7 @@ func (f *feeder) send(ctx context.Context) error {
 func (f *feeder) pictures(ctx context.Context, kind string, pics []Picture) error {
 	var errs []error
 	for i, p := range pics {
-		head, err := json.Marshal(pictureHead{kind, p.Name, i, len(pics)})
+		head, err := json.Marshal(pictureHead{kind, p.Name, i, len(pics), since(p.At)})
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ var dist embed.FS
 type Picture struct {
 	Name string // "ui", "head", "wrist", "nav_map"
 	JPEG []byte
+	At   time.Time // when it was sent to the agent, wall time; zero: now
 }
 
 // Call is a tool call as the page lists it.

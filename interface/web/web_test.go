@@ -48,7 +48,7 @@ func (r *fakeRoom) Live(context.Context) ([]Picture, error) {
 func (r *fakeRoom) Shown() (uint64, []Picture) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.shown, []Picture{{Name: "head", JPEG: []byte("h")}, {Name: "wrist", JPEG: []byte("w")}}
+	return r.shown, []Picture{{Name: "head", JPEG: []byte("h")}, {Name: "wrist", JPEG: []byte("w"), At: time.Now().Add(-time.Minute)}}
 }
 
 func (r *fakeRoom) Calls() []Call {
@@ -372,7 +372,12 @@ func TestFeedSendsWhatChanged(t *testing.T) {
 	if m := read(t, conn); m.state == nil || m.state.Status.Name != "fake" || !m.state.You.Operator || len(m.state.Calls) != 1 {
 		t.Fatalf("first: %+v", m)
 	}
-	if a, b := read(t, conn), read(t, conn); a.head != (pictureHead{"shown", "head", 0, 2}) || b.head != (pictureHead{"shown", "wrist", 1, 2}) || string(b.jpeg) != "w" {
+	a, b := read(t, conn), read(t, conn)
+	if b.head.Age < 60 || b.head.Age > 70 { // whoever opens the page late must not take an old picture for a new one
+		t.Errorf("a picture that was sent a minute ago is %.1f s old", b.head.Age)
+	}
+	b.head.Age = 0
+	if a.head != (pictureHead{"shown", "head", 0, 2, 0}) || b.head != (pictureHead{"shown", "wrist", 1, 2, 0}) || string(b.jpeg) != "w" {
 		t.Errorf("shown: %+v %+v", a, b)
 	}
 	if m := read(t, conn); m.head.Kind != "live" || string(m.jpeg) != "\xff\n\xd8" {

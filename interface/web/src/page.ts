@@ -9,7 +9,7 @@ interface Status {
 interface Call { seq: number; at: string; principal: string; tool: string; args: string; text: string; refused: boolean; took_ms: number }
 interface Person { name: string; role: string; operator: boolean }
 interface State { status: Status; you: Person; calls?: Call[]; error?: string }
-interface PictureHead { kind: "live" | "shown"; name: string; index: number; count: number }
+interface PictureHead { kind: "live" | "shown"; name: string; index: number; count: number; age_s: number }
 
 const $ = (id: string): HTMLElement => {
   const e = document.getElementById(id);
@@ -97,7 +97,7 @@ function picture(data: ArrayBuffer): void {
     box.append(f);
   }
   f.className = head.name;
-  f.dataset.seen = String(Date.now());
+  f.dataset.seen = String(Date.now() - 1000 * head.age_s);
   const img = f.querySelector("img");
   const caption = f.querySelector("figcaption");
   if (!img || !caption) return;
