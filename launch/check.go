@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"net"
@@ -140,7 +141,7 @@ func (c *Config) checkTokens() error {
 	if len(c.Tokens.List) == 0 {
 		return c.complain("tokens", "the list is empty, so nobody could come in; `viad token` makes one")
 	}
-	seen := map[string]bool{}
+	seen, whose := map[string]bool{}, map[[sha256.Size]byte]string{}
 	for i, t := range c.Tokens.List {
 		key := fmt.Sprintf("tokens[%d]", i)
 		if strings.TrimSpace(t.Name) == "" {
@@ -156,9 +157,14 @@ func (c *Config) checkTokens() error {
 		if err := c.oneOf(key+".role", t.Role, "watcher", "driver", "operator"); err != nil {
 			return err
 		}
-		if _, err := digest(t.Hash); err != nil {
+		d, err := digest(t.Hash)
+		if err != nil {
 			return c.complain(key+".hash", "%s", err)
 		}
+		if other, taken := whose[d]; taken {
+			return c.complain(key+".hash", "%q has the token of %q: whoever comes in must be one of them, so make a token for each with `viad token`", t.Name, other)
+		}
+		whose[d] = t.Name
 	}
 	return nil
 }

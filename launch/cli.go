@@ -9,7 +9,10 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 )
@@ -134,8 +137,17 @@ func (c *tokenCommand) Run(io streams) error {
 		return err
 	}
 	fmt.Fprintf(io.out, "token (give it to %s; it is printed only once):\n  %s\nline for the launch file:\n  tokens:\n    - {name: %s, role: %s, hash: %q}\n",
-		c.Name, token, c.Name, c.Role, hash)
+		c.Name, token, word(c.Name), c.Role, hash)
 	return nil
+}
+
+// word is s as a launch file takes it: as it is, or in quotes when it has signs that mean something there.
+func word(s string) string {
+	plain := func(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) }
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // Run prints the version.
@@ -189,8 +201,9 @@ func (o *overrides) read(file string) (*Config, error) {
 	if o.Seed != nil {
 		cfg.Robot.Seed = *o.Seed
 	}
+	cfg.file = nil // it was fine by itself: no line of it is to blame for what the command line says
 	if err := cfg.check(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("with what the command line says: %w", err)
 	}
 	return cfg, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -157,6 +158,9 @@ func Read(path string) (*Config, error) {
 
 // Parse checks the text of a launch file; path is used in messages and to place relative folders.
 func Parse(path string, text []byte) (*Config, error) {
+	if err := notAFile(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	c := defaults(mobile(text))
 	c.path = path
 	file, err := parser.ParseBytes(text, 0)
@@ -167,7 +171,11 @@ func Parse(path string, text []byte) (*Config, error) {
 	if len(file.Docs) > 1 {
 		return nil, fmt.Errorf("%s: holds %d documents, and a launch file is one", path, len(file.Docs))
 	}
-	if err := noNulls(file); err != nil {
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, fmt.Errorf("%s: %w", path, errEmpty)
+	}
+	body := file.Docs[0].Body
+	if err := first(noNulls(body), shaped(body, reflect.TypeFor[Config]())); err != nil {
 		return nil, c.shown(err)
 	}
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
@@ -177,29 +185,6 @@ func Parse(path string, text []byte) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
-}
-
-// noNulls refuses keys without a value: the parser would take them for zeros, and a limit of zero is not
-// what somebody meant who left a line empty.
-func noNulls(file *ast.File) error {
-	var v nullVisitor
-	for _, d := range file.Docs {
-		if d.Body == nil {
-			return errors.New("the file is empty")
-		}
-		ast.Walk(&v, d.Body)
-	}
-	return v.err
-}
-
-type nullVisitor struct{ err error }
-
-// Visit is ast.Visitor.
-func (v *nullVisitor) Visit(n ast.Node) ast.Visitor {
-	if _, null := n.(*ast.NullNode); null && v.err == nil {
-		v.err = at(n, "this key has no value: give it one, or leave the line out for the default")
-	}
-	return v
 }
 
 // mobile reports whether the file names a mobile robot, for its defaults. A file that is not well-formed is

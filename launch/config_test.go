@@ -144,7 +144,7 @@ func TestMistakesAreShownWithLineAndCaret(t *testing.T) {
 		{"  address: 127.0.0.1:8787", "  address: 8787", "must be host:port"},
 		{"  address: 127.0.0.1:8787", "  address: 192.168.1.20:8787", "listen.tls.generate: true"},
 		{"  address: 127.0.0.1:8787", "  address: :8787", "every address is not a loopback address"},
-		{"    generate: false", "    generate: perhaps", "bool"},
+		{"    generate: false", "    generate: perhaps", "true or false"},
 		{"    key: \"\"", "    key: k.pem", "needs both cert and key"},
 		{"  hosts: []", "  hosts: [\"https://robot.lab\"]", "as clients call this machine"},
 		{"  hosts: []", "  hosts: [\"*\"]", "as clients call this machine"},
@@ -160,7 +160,7 @@ func TestMistakesAreShownWithLineAndCaret(t *testing.T) {
 		{"x: [-0.3 m, 1.1 m]", "x: [1.1 m, -0.3 m]", "least below most"},
 		{"x: [-0.3 m, 1.1 m]", "x: [-0.3, 1.1 m]", "has no unit"},
 		{"  arm: auto ", "  arm: maybe ", "operator, auto"},
-		{"  enabled: true", "  enabled: perhaps", "bool"},
+		{"  enabled: true", "  enabled: perhaps", "true or false"},
 	} {
 		if strings.Count(text, c.old) != 1 {
 			t.Errorf("%q stands %d times in the manual", c.old, strings.Count(text, c.old))

@@ -320,7 +320,7 @@ func (s *System) RunStdio(ctx context.Context, in io.Reader, out io.Writer) erro
 func (s *System) base() ([]part, error) {
 	var err error
 	if s.desk, err = operator.Listen(s.cfg.state(operator.SocketName), desk{s}); err != nil {
-		return nil, err
+		return nil, startError{err}
 	}
 	s.rec.Begin(1)
 	parts := []part{{"record", s.rec.Run}}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -44,6 +45,9 @@ func (t *Tokens) UnmarshalYAML(n ast.Node) error {
 	t.Generate, t.List = false, nil
 	for _, v := range seq.Values {
 		var one Token
+		if err := shaped(v, reflect.TypeFor[Token]()); err != nil {
+			return err
+		}
 		if err := yaml.NodeToValue(v, &one, yaml.Strict()); err != nil {
 			return err
 		}
@@ -89,7 +93,8 @@ func digest(hash string) ([sha256.Size]byte, error) {
 func development(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err == nil {
-		if t := strings.TrimSpace(string(b)); len(t) >= 32 {
+		t := strings.TrimSpace(string(b))
+		if len(t) >= 32 && len(t) <= 256 && !strings.ContainsFunc(t, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return t, nil
 		}
 		return "", fmt.Errorf("%s holds no token; remove it, and a new one is made", path)
