@@ -53,7 +53,6 @@ type guest struct {
 	c      caller
 	gaveUp bool // its last call, and over the same connection
 	steps  []step
-	called int
 }
 
 // start runs the daemon of a shipped launch file on a twin as fast as it goes, for tokens of its own.

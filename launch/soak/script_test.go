@@ -93,7 +93,7 @@ func (w *writer) pick(names ...string) string { return names[w.rng.IntN(len(name
 
 func (w *writer) next() {
 	switch p := w.rng.IntN(100); {
-	case w.role == driver && w.chance(30), w.role == person && w.chance(5):
+	case w.role == driver && w.chance(45), w.role == person && w.chance(5):
 		w.journey()
 	case p < 38:
 		w.out = append(w.out, w.hostile())
@@ -267,7 +267,7 @@ func (w *writer) hostile() step {
 		return step{tool: w.pick("", "gripper", "Stop", "stop ", "../stop", "execute_waypoint\x00", "viad arm", strings.Repeat("x", 5000), "\u202estop"), odd: true, bad: true}
 	}
 	t := w.tools[w.rng.IntN(len(w.tools))]
-	s := step{tool: t.Name, bad: true}
+	s := step{tool: t.Name, bad: t.Name != "stop"} // which stops whatever comes with it
 	names := w.names(t)
 	if len(names) == 0 || w.chance(10) {
 		s.args = json.RawMessage(w.pick(`{"speed":99}`, `{"__proto__":{}}`, `{"":1}`, `{"force":true,"confirm":"yes"}`, `{"`+strings.Repeat("k", 3000)+`":1}`))

@@ -89,6 +89,9 @@ func (h *house) judge(t *testing.T, third, last mark) {
 	if grown := last.heap - third.heap; grown > 20 {
 		t.Errorf("the heap grew by %.1f MB", grown)
 	}
+	if grown := last.resident - third.resident; grown > 150 { // what C and GL hold, and what Go's collector has not given back
+		t.Errorf("the resident memory grew by %.0f MB", grown)
+	}
 	if last.files > third.files+4 {
 		t.Errorf("open files grew from %d to %d", third.files, last.files)
 	}
