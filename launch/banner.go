@@ -52,7 +52,7 @@ func (c *Config) banner(w io.Writer, addr, token, socket string, cert certificat
 		fmt.Fprintf(&b, "  page    %s\n", page)
 	}
 	fmt.Fprintf(&b, "  agents  %s\n  token   %s\n  viactl  --socket %s\n", url, shown, socket)
-	if cert.print != "" {
+	if cert.finger != "" {
 		b.WriteString(c.trustLines(addr, cert))
 	}
 	fmt.Fprintf(&b, "\nClaude Code:\n\n  claude mcp add --transport http viad %s --header \"Authorization: Bearer %s\"\n", url, shown)
@@ -64,7 +64,7 @@ func (c *Config) banner(w io.Writer, addr, token, socket string, cert certificat
 // trustLines say how a client comes to know a certificate that was made here. Agents that do not know it run
 // without the robot's tools, and hardly say so.
 func (c *Config) trustLines(addr string, cert certificate) string {
-	lines := fmt.Sprintf("\nTLS with the certificate %s, SHA-256 fingerprint\n\n  %s\n", cert.path, cert.print)
+	lines := fmt.Sprintf("\nTLS with the certificate %s, SHA-256 fingerprint\n\n  %s\n", cert.path, cert.finger)
 	if !cert.own {
 		return lines
 	}

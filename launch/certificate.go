@@ -128,15 +128,15 @@ func (s *System) openTLS(context.Context) error {
 	if now := time.Now(); now.After(pair.Leaf.NotAfter) {
 		s.log.Warn("the certificate has ended, and clients will refuse it", "file", cert, "ended", pair.Leaf.NotAfter)
 	}
-	s.shown = certificate{path: cert, print: door.Fingerprint(pair.Certificate[0]), own: t.Generate}
+	s.shown = certificate{path: cert, finger: door.Fingerprint(pair.Certificate[0]), own: t.Generate}
 	s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	return nil
 }
 
 // certificate is what clients are told of the door's.
 type certificate struct {
-	path, print string
-	own         bool // made here: clients know it from nowhere else
+	path, finger string
+	own          bool // made here: clients know it from nowhere else
 }
 
 // ownCertificate makes the two files, unless they are there and still good for the names. Both are for the

@@ -161,8 +161,8 @@ func TestTheToolsOverTLS(t *testing.T) {
 		if r.Body.Close(); r.Proto != proto || r.StatusCode != http.StatusOK {
 			t.Errorf("spoken: %s, status %d, want %s", r.Proto, r.StatusCode, proto)
 		}
-		if got := door.Fingerprint(r.TLS.PeerCertificates[0].Raw); got != d.shown.print {
-			t.Errorf("%s: shown %s, printed %s", proto, got, d.shown.print)
+		if got := door.Fingerprint(r.TLS.PeerCertificates[0].Raw); got != d.shown.finger {
+			t.Errorf("%s: shown %s, printed %s", proto, got, d.shown.finger)
 		}
 		a := connectWith(t, d.MCP(), d.Token(), hc)
 		if text, pictures, refused := a.call("screenshot", nil); refused || pictures != 1 {
@@ -197,7 +197,7 @@ func TestPrintedLinesForTLSWork(t *testing.T) {
 	if err := d.cfg.banner(&b, d.Addr(), d.Token(), "x", d.shown); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{d.shown.print, d.shown.path, "NODE_EXTRA_CA_CERTS", "CODEX_CA_CERTIFICATE", "--transport http viad https://"} {
+	for _, want := range []string{d.shown.finger, d.shown.path, "NODE_EXTRA_CA_CERTS", "CODEX_CA_CERTIFICATE", "--transport http viad https://"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the start does not print %s:\n%s", want, b.String())
 		}
@@ -219,7 +219,7 @@ func TestPrintedLinesForTLSWork(t *testing.T) {
 	if out, err := sh(lines[0][1]); err != nil {
 		t.Fatal(out, err)
 	}
-	if out, err := sh(lines[1][1]); err != nil || !strings.Contains(out, d.shown.print) {
+	if out, err := sh(lines[1][1]); err != nil || !strings.Contains(out, d.shown.finger) {
 		t.Errorf("%v: %s", err, out)
 	}
 	page := strings.TrimSuffix(d.MCP(), "mcp") + "page.css"

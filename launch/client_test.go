@@ -88,8 +88,12 @@ func runClient() int {
 		for range 4 {
 			var req mcp.CallToolRequest
 			req.Params.Name, req.Params.Arguments = "gripper_translate", map[string]any{"d_x": 0.05, "d_y": -0.1}
-			if res, err := c.CallTool(ctx, req); err != nil || res.IsError {
-				return fmt.Errorf("gripper_translate: %v %v", res, err)
+			res, err := c.CallTool(ctx, req)
+			if err != nil {
+				return fmt.Errorf("gripper_translate: %w", err)
+			}
+			if res.IsError {
+				return fmt.Errorf("gripper_translate refused: %v", res)
 			}
 		}
 		fmt.Println("executing")

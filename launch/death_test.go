@@ -220,7 +220,7 @@ func newWire(t *testing.T) *wire {
 	if os.Getuid() != 0 {
 		t.Skip("a network namespace needs root")
 	}
-	id := fmt.Sprintf("%d%c", os.Getpid()%100000, 'a'+rune(wires.Add(1)%26)) // links go some time after their names
+	id := fmt.Sprintf("%d%c", os.Getpid()%100000, 'a'+wires.Add(1)%26) // links go some time after their names
 	w := &wire{here: "10.213.77.1", there: "10.213.77.2", ns: "viad" + id}
 	a, b := "viada"+id, "viadb"+id
 	ip := func(args ...string) error {

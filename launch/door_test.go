@@ -175,7 +175,7 @@ func TestTheDoorAtTheListener(t *testing.T) {
 			}
 			refused++
 		}
-		chunked, err := http.NewRequestWithContext(t.Context(), "POST", url, io.MultiReader(strings.NewReader(large)))
+		chunked, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, io.MultiReader(strings.NewReader(large)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func TestStopFromEveryPlace(t *testing.T) {
 				w := connect(t, d.MCP(), tokens["watcher will"])
 				return w.must("stop", nil)
 			},
-			"the page, of a watcher": func(t *testing.T, d *daemon) string {
+			"the page, of a watcher": func(_ *testing.T, d *daemon) string {
 				return d.page(tokens["watcher will"]).act("stop").Note
 			},
 			"a script with a token": func(t *testing.T, d *daemon) string {

@@ -234,7 +234,7 @@ func TestRobotAndHeldAreNotObstacles(t *testing.T) {
 func TestLonePointsAreNoObstacles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	cam := tripod(640, 480, table)
-	cam.noise = func(i int, d float32) float32 { // a stereo camera: noise, holes, one wild pixel in 500
+	cam.noise = func(_ int, d float32) float32 { // a stereo camera: noise, holes, one wild pixel in 500
 		switch rng.IntN(500) {
 		case 0:
 			return 0.3 + 0.4*rng.Float32()

@@ -25,7 +25,7 @@ func (g *Guard) believe(m *motion, out *robot.Outcome) {
 	ctx, cancel := g.within(context.WithoutCancel(m.ctx), witnessTime)
 	defer cancel()
 	after, err := g.scenes.Refresh(ctx, g.clock.Now())
-	why := ""
+	var why string
 	if err != nil {
 		why = "no picture says that it moved: " + err.Error()
 	} else {

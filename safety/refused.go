@@ -25,7 +25,8 @@ type Number struct {
 
 // Attrs are the refusal as one structured line has it.
 func (r *Refused) Attrs() []slog.Attr {
-	out := []slog.Attr{slog.String("rule", r.Rule), slog.String("value", r.Value), slog.String("limit", r.Limit)}
+	out := make([]slog.Attr, 0, 3+len(r.Numbers))
+	out = append(out, slog.String("rule", r.Rule), slog.String("value", r.Value), slog.String("limit", r.Limit))
 	for _, n := range r.Numbers {
 		out = append(out, slog.Float64(n.Name, n.Value))
 	}

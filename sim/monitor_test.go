@@ -81,7 +81,7 @@ func TestMonitorSeesEveryRuleBroken(t *testing.T) {
 			if err := moveTool(t, tw, to, 2*time.Second); err != nil {
 				t.Fatal(err)
 			}
-		}, sane: func(v Violation, tw *Twin) bool { return math.Abs(v.Value-0.05) < 0.002 }},
+		}, sane: func(v Violation, _ *Twin) bool { return math.Abs(v.Value-0.05) < 0.002 }},
 		{rule: RuleBox, o: stretch, cap: func(r *Rules) { r.Box.Max.Z = 0.2 }, do: func(t *testing.T, tw *Twin, _ *Monitor) {
 			// it begins outside, and may come in but not go on
 			if err := tw.Follow(t.Context(), reach(tw.State(), []float64{0.1}, zero, 2*time.Second)); err != nil {
@@ -99,7 +99,7 @@ func TestMonitorSeesEveryRuleBroken(t *testing.T) {
 		}, sane: func(v Violation, _ *Twin) bool { return v.Value > 0.015 && v.Value < 0.031 }},
 		{
 			rule: RuleJointSpeed, o: arm, cap: func(r *Rules) { r.JointSpeed = 0.2 }, do: still(swing),
-			sane: func(v Violation, tw *Twin) bool { // a quintic's peak is 1.875 of its mean
+			sane: func(v Violation, _ *Twin) bool { // a quintic's peak is 1.875 of its mean
 				return strings.HasPrefix(v.What, "fr3_joint") && v.Value > 0.5 && v.Value < 1.875*0.5*1.05
 			},
 		},

@@ -266,18 +266,6 @@ func (t *Twin) Close() {
 	t.p.close()
 }
 
-// wait blocks until done delivers.
-func wait[T any](ctx context.Context, t *Twin, done <-chan T) (v T, err error) {
-	select {
-	case v = <-done:
-		return v, nil
-	case <-ctx.Done():
-		return v, ctx.Err()
-	case <-t.over:
-		return v, ErrOver
-	}
-}
-
 // Deadman is the longest that the robot goes on moving after nobody commands it any more: the machine's watchdog and
 // the longest brake. A motion whose context has ended brakes at once, and a goal that nobody ends ends by itself: none
 // is longer than 45 s.

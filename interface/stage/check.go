@@ -116,7 +116,7 @@ func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
 
 // unseen names the sensors that the scene had to do without.
 func unseen(sc *perception.Scene) []string {
-	var out []string
+	out := make([]string, 0, len(sc.Missing))
 	for _, g := range sc.Missing {
 		out = append(out, fmt.Sprintf("not seen by %s: %s", g.Source, g.Why))
 	}

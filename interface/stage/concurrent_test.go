@@ -20,12 +20,12 @@ import (
 // slow is a planner that waits for permission.
 type slow struct {
 	*world
-	asked, go_ chan struct{}
+	asked, release chan struct{}
 }
 
 func (p slow) Plan(st robot.State, wp robot.Waypoint) (robot.Plan, error) {
 	p.asked <- struct{}{}
-	<-p.go_
+	<-p.release
 	return p.world.Plan(st, wp)
 }
 
@@ -44,7 +44,7 @@ func TestLookingNeverWaits(t *testing.T) {
 		if s.Show().Mode != mode || s.Pinned().Mode != mode {
 			t.Error("shown before it is committed")
 		}
-		p.go_ <- struct{}{}
+		p.release <- struct{}{}
 	}
 	go func() { done <- s.TranslateRobot(r3.Vec{X: .1}) }()
 	look(stage.ModeNone)
@@ -188,7 +188,7 @@ func TestANewDriverFindsNothingStaged(t *testing.T) {
 	planned := func(meanwhile func()) error {
 		<-p.asked
 		meanwhile()
-		p.go_ <- struct{}{}
+		p.release <- struct{}{}
 		return <-done
 	}
 	move := func() { done <- s.TranslateRobot(r3.Vec{X: .1}) }

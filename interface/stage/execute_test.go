@@ -234,7 +234,7 @@ func TestDeadlineCountsFromTheCall(t *testing.T) {
 }
 
 // during starts an execute of 10 s, runs f while the robot moves and returns what it came to.
-func during(t *testing.T, ctx context.Context, s *stage.Stage, w *world, f func()) *stage.Report {
+func during(ctx context.Context, t *testing.T, s *stage.Stage, w *world, f func()) *stage.Report {
 	t.Helper()
 	w.took = 10 * time.Second
 	s.Show()
@@ -260,7 +260,7 @@ func TestWhileMoving(t *testing.T) {
 	virtual(t, "2D", func(t *testing.T) {
 		s, w := room(t)
 		ok(t, s.TranslateRobot(r3.Vec{X: .4}))
-		during(t, t.Context(), s, w, func() {
+		during(t.Context(), t, s, w, func() {
 			start := time.Now()
 			unchanged(t, s, func() {
 				for _, a := range acts() {
@@ -288,7 +288,7 @@ func TestWhileMoving(t *testing.T) {
 		s, w := tabletop(t)
 		_, err := s.Translate(r3.Vec{X: .1})
 		ok(t, err)
-		during(t, t.Context(), s, w, func() {
+		during(t.Context(), t, s, w, func() {
 			_, err := s.OrbitBy(.1, 0)
 			ok(t, err)
 			_, err = s.Toggle("toggle")
@@ -302,7 +302,7 @@ func TestWhileMoving(t *testing.T) {
 	virtual(t, "stop", func(t *testing.T) {
 		s, w := room(t)
 		ok(t, s.NavTranslate(.4, 0))
-		rep := during(t, t.Context(), s, w, func() {
+		rep := during(t.Context(), t, s, w, func() {
 			time.Sleep(5 * time.Second)
 			ok(t, s.Stop(t.Context()))
 		})
@@ -319,7 +319,7 @@ func TestClientGone(t *testing.T) {
 			s := newStage(w, stage.Face2D, func(o *stage.Options) { o.OnClientGone = policy })
 			ok(t, s.TranslateRobot(r3.Vec{X: .4}))
 			ctx, cancel := context.WithCancel(t.Context())
-			rep := during(t, ctx, s, w, func() {
+			rep := during(ctx, t, s, w, func() {
 				time.Sleep(3 * time.Second)
 				cancel()
 			})

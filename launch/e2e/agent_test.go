@@ -22,7 +22,7 @@ type uv struct {
 // agent is what the scripted agents of both faces share: a client, and calls that must succeed.
 type agent struct {
 	t     *testing.T
-	ctx   context.Context //nolint:containedctx // lives as long as one test
+	ctx   context.Context
 	c     caller
 	calls int
 }

@@ -28,18 +28,6 @@ type blob struct {
 	w, h       int
 }
 
-// center is the blob's pixel nearest its centroid, as picture fractions: always on the blob.
-func (b blob) center() (u, v float64) {
-	best, at := math.Inf(1), b.pix[0]
-	for _, p := range b.pix {
-		du, dv := (float64(p.X)+0.5)/float64(b.w)-b.u, (float64(p.Y)+0.5)/float64(b.h)-b.v
-		if d := du*du + dv*dv; d < best {
-			best, at = d, p
-		}
-	}
-	return b.at(at)
-}
-
 func (b blob) at(p image.Point) (u, v float64) {
 	return (float64(p.X) + 0.5) / float64(b.w), (float64(p.Y) + 0.5) / float64(b.h)
 }
