@@ -67,6 +67,18 @@ func empty(f *sensor.Frame) string {
 	return fmt.Sprintf("%d of %d readings are within its range of %g to %g m", good, n, near, far)
 }
 
+// coarse is the width in metres from which a pixel's place on a surface is so wide that few of its like fall into the
+// space in which pixels bear each other out.
+const coarse = 0.008
+
+// weigh is what a pixel counts as evidence of an obstacle: more where pixels are far from each other, up to as much as
+// is sure. A far thing seen by a coarse camera is a thing; its stray pixels then are obstacles too, which refuses more
+// and never less.
+func weigh(width float32) uint32 {
+	k := width / coarse
+	return min(1+uint32(min(k*k, sure)), sure)
+}
+
 // unprojector turns depth pictures into samples; its column table is reused.
 type unprojector struct{ col [][3]float32 }
 
@@ -81,7 +93,7 @@ func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
 	if far <= 0 {
 		far = 1e3
 	}
-	slope, sigma := float32(grazing/in.Fx), float32(3*f.Info.Sigma)
+	slope, sigma, pixel := float32(grazing/in.Fx), float32(3*f.Info.Sigma), float32(1/in.Fx)
 	x, y, z := vec32(pose.X()), vec32(pose.Y()), vec32(pose.Z())
 	o := vec32(r3.Sub(pose.P, p.lat.origin))
 	u.col = u.col[:0]
@@ -120,9 +132,9 @@ func (u *unprojector) depth(p *pile, f *sensor.Frame, pose geom.Pose) {
 			q := &u.col[c]
 			px, py, pz := o[0]+t*(row[0]+q[0]), o[1]+t*(row[1]+q[1]), o[2]+t*(row[2]+q[2])
 			if rgb != nil {
-				p.add(px, py, pz, rgb[3*c], rgb[3*c+1], rgb[3*c+2], 1, false)
+				p.add(px, py, pz, rgb[3*c], rgb[3*c+1], rgb[3*c+2], weigh(t*pixel), false)
 			} else {
-				p.add(px, py, pz, 150, 150, 150, 1, false)
+				p.add(px, py, pz, 150, 150, 150, weigh(t*pixel), false)
 			}
 		}
 	}

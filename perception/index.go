@@ -185,7 +185,7 @@ func (ix *index) open(s *segment, v visit, reach, floor float64, stack *[fan * 1
 
 // Clearance is the obstacle nearest to a capsule's surface among those nearer than within metres (odometry
 // frame). Obstacles are World points that are sure: pixels of a depth picture count when at least four fall
-// into the same 2 cm of space, lidar points when two of their neighbours agree; a lone flyer of either
+// into the same 2 cm of space (fewer where pixels are over 8 mm apart), lidar points when two of their neighbours agree; a lone flyer of either
 // never counts. What no sensor has seen counts as empty. Points are averages over at least 4 mm, so Dist may be
 // off by about 2 mm beside the sensor's own noise.
 func (s *Scene) Clearance(c geom.Capsule, within float64) Hit {

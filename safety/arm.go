@@ -76,8 +76,7 @@ func (g *Guard) EStop(ctx context.Context, why string) error {
 	if ok {
 		ladder = power.EStop
 	}
-	g.log.Warn("e-stop", slog.String("who", why), slog.Bool("power", ok))
-	return g.stop(ctx, ladder)
+	return g.stop(ctx, ladder, slog.String("e_stop", why), slog.Bool("power", ok))
 }
 
 // setLatch keeps the first reason.

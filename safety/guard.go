@@ -61,6 +61,7 @@ type motion struct {
 	cancel context.CancelCauseFunc
 	since  time.Time
 	scene  *perception.Scene // that it was checked in; nil for a jaw alone
+	handed atomic.Bool       // the robot has it
 	back   atomic.Bool       // the robot has come back from it
 }
 
@@ -144,26 +145,18 @@ func (g *Guard) fit(s robot.State, now time.Time) *Refused {
 	return nil
 }
 
-// How far past its limit a joint may be read: more is no reading of this robot. Motors sag and gears give, and the
-// planner still leads a joint back that is a little past.
-const (
-	pastTurn  = 0.1  // radians
-	pastSlide = 0.02 // metres
-)
-
-// plausible refuses readings that this robot cannot have: joints in another order, other units, another robot.
+// plausible refuses readings that this robot cannot have.
 func (g *Guard) plausible(s robot.State) *Refused {
-	for i, j := range g.model.Joints {
-		slack, unit := pastTurn, "rad"
-		if j.Prismatic {
-			slack, unit = pastSlide, "m"
-		}
-		if q := s.Q[i]; !(q >= j.Min-slack && q <= j.Max+slack) {
-			return found(RuleState, fmt.Sprintf("%s read at %.4f %s", j.Name, q, unit), fmt.Sprintf("%.4f to %.4f %s, which it cannot leave", j.Min, j.Max, unit),
-				"an operator must look at the driver: order and units of its joints", Number{"position", q}, Number{"min", j.Min}, Number{"max", j.Max})
-		}
+	i, past := s.Implausible(g.model)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	j, unit := g.model.Joints[i], "rad"
+	if j.Prismatic {
+		unit = "m"
+	}
+	return found(RuleState, fmt.Sprintf("%s read at %.4f %s", j.Name, s.Q[i], unit), fmt.Sprintf("%.4f to %.4f %s, which it cannot leave", j.Min, j.Max, unit),
+		"an operator must look at the driver: order and units of its joints", Number{"position", s.Q[i]}, Number{"past", past})
 }
 
 func words(fault string) string {

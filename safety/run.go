@@ -24,6 +24,7 @@ type ended struct {
 // even when nobody waits any more.
 func (g *Guard) run(m *motion, p robot.Plan) (robot.Outcome, error) {
 	done := make(chan ended, 1)
+	m.handed.Store(true)
 	go func() {
 		out, err := g.inner.Go(m.ctx, p)
 		m.back.Store(true)
@@ -94,7 +95,7 @@ func (g *Guard) await(ctx context.Context, m *motion, done <-chan ended, d time.
 func (g *Guard) overrun(m *motion, done <-chan ended, why string) (robot.Outcome, error) {
 	g.log.Error("motion overran", slog.String("why", why), slog.Duration("since", g.clock.Now().Sub(m.since)))
 	m.cancel(errStopped)
-	err := g.halt(context.Background(), true, g.inner.Stop)
+	err := g.halt(context.Background(), g.inner.Stop, slog.String("why", why))
 	if e, ok, _ := g.await(context.Background(), m, done, g.lim.StopTime); ok {
 		if err != nil {
 			e.out.Stop = robot.StopNotConfirmed
@@ -159,7 +160,7 @@ func (g *Guard) setUnknown(now time.Time) {
 // that is not confirmed latches.
 func (g *Guard) Stop(ctx context.Context) error { return g.stop(ctx, g.inner.Stop) }
 
-func (g *Guard) stop(ctx context.Context, ladder func(context.Context) error) error {
+func (g *Guard) stop(ctx context.Context, ladder func(context.Context) error, more ...any) error {
 	g.mu.Lock()
 	m := g.motion
 	g.stopping++
@@ -172,13 +173,17 @@ func (g *Guard) stop(ctx context.Context, ladder func(context.Context) error) er
 		g.mu.Unlock()
 	}()
 	if m != nil {
-		m.cancel(errStopped)
+		if m.handed.Load() { // the robot's own stop ends it, by one ladder and not by two
+			defer m.cancel(errStopped)
+		} else {
+			m.cancel(errStopped)
+		}
 	}
-	return g.halt(ctx, m != nil, ladder)
+	return g.halt(ctx, ladder, append(more, slog.Bool("moving", m != nil))...)
 }
 
 // halt walks the robot's stop ladder within the stop time. A ladder that does not come back is left behind.
-func (g *Guard) halt(ctx context.Context, moving bool, ladder func(context.Context) error) error {
+func (g *Guard) halt(ctx context.Context, ladder func(context.Context) error, more ...any) error {
 	begun, from := g.clock.Now(), g.inner.State()
 	ctx, cancel := g.within(context.WithoutCancel(ctx), g.lim.StopTime)
 	defer cancel()
@@ -190,7 +195,7 @@ func (g *Guard) halt(ctx context.Context, moving bool, ladder func(context.Conte
 	case <-ctx.Done():
 		err = fmt.Errorf("no answer within %v", g.lim.StopTime)
 	}
-	took := []any{slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime), slog.Bool("moving", moving)}
+	took := append(more, slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime))
 	if to := g.inner.State(); from.Complete(g.model) && to.Complete(g.model) {
 		took = append(took, slog.Float64("coasted", g.kin.Tool(from.Base, from.Q).Dist(g.kin.Tool(to.Base, to.Q))))
 	}

@@ -65,6 +65,15 @@ func New(o Options) (*Controller, error) {
 // State is the body's newest reading.
 func (c *Controller) State() robot.State { return c.body.State() }
 
+// whole says that a reading is complete and can be one of this robot.
+func (c *Controller) whole(s robot.State) bool {
+	if !s.Complete(c.kin.Model()) {
+		return false
+	}
+	i, _ := s.Implausible(c.kin.Model())
+	return i < 0
+}
+
 // Kinematics is the robot's geometry.
 func (c *Controller) Kinematics() *Kinematics { return c.kin }
 
@@ -120,8 +129,8 @@ func (c *Controller) mayStart(ctx context.Context) error {
 // matches says whether a plan may begin from s, read just after now.
 func (c *Controller) matches(s robot.State, now time.Time, plan robot.Plan) error {
 	model := c.kin.Model()
-	if !s.Complete(model) {
-		return errors.New("not started: the measured state is missing or incomplete")
+	if !c.whole(s) {
+		return errors.New("not started: the measured state is missing, incomplete or not of this robot")
 	}
 	if age := now.Sub(s.Received); age.Abs() > c.set.StateAge {
 		return fmt.Errorf("not started: the newest state is %v old, limit %v", age.Round(time.Millisecond), c.set.StateAge)

@@ -142,6 +142,14 @@ func (c *Controller) countdown(d time.Duration) countdown {
 	return countdown{clock: c.clock, end: c.clock.Now().Add(d), ticks: int(d/c.set.Tick) + 2}
 }
 
+// took is the time since the start, by ticks when the clock went back meanwhile.
+func (m *motion) took() time.Duration {
+	if d := m.c.clock.Now().Sub(m.start); d >= 0 {
+		return d
+	}
+	return time.Duration(m.looks) * m.c.set.Tick
+}
+
 // tick counts one tick and reports whether that was the last.
 func (d *countdown) tick() bool {
 	d.ticks--

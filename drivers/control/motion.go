@@ -22,6 +22,7 @@ type motion struct {
 	good     robot.State // the newest complete reading
 	watch    watch
 	followed robot.Followed
+	looks    int       // ticks so far
 	compared time.Time // of the newest reading that was compared with the command
 }
 
@@ -131,7 +132,7 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 	// nothing moves.
 	still := m.c.standstill(refusedIn)
 	s := m.c.body.State()
-	if s.Complete(m.c.kin.Model()) {
+	if m.c.whole(s) {
 		m.good = s
 	}
 	if still && !m.watch.moved(m.c.kin, m.before, m.good, 0.2) && m.jawStill() && healthy(s) {
@@ -161,10 +162,11 @@ func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (en
 		return m.ended(ctx), true
 	}
 	s := c.body.State()
-	if s.Complete(c.kin.Model()) {
+	if c.whole(s) {
 		m.good = s
 		m.compare(s)
 	}
+	m.looks++
 	capped := m.left.tick()
 	cut := func(r robot.Result, why string) (ending, bool) {
 		return ending{cut: true, result: r, why: why, frozen: m.frozen(now)}, true

@@ -105,7 +105,8 @@ func (c *Controller) standstill(patience time.Duration) bool {
 	for left := c.countdown(patience); ; {
 		<-tick.C()
 		over := left.tick()
-		if s := c.body.State(); s.Complete(c.kin.Model()) {
+		now := c.clock.Now()
+		if s := c.body.State(); c.whole(s) && now.Sub(s.Received).Abs() <= c.set.StateAge {
 			w.calmer(c, s)
 		} else {
 			w.calm = 0
@@ -119,19 +120,30 @@ func (c *Controller) standstill(patience time.Duration) bool {
 	}
 }
 
-// atRest judges standstill by what the body reports as speed and by what two readings say.
+// What an encoder may flicker by at rest: one step of a servo's 4096 per turn, and of a stepper's belt.
+const (
+	grainTurn  = 1.6e-3 // radians
+	grainSlide = 2e-4   // metres
+)
+
+// atRest judges standstill by what the body reports as speed in b and by how far it has come since a, the first of the
+// readings that were at rest.
 func (c *Controller) atRest(a, b robot.State) bool {
 	if len(a.Q) != len(b.Q) || !c.slow(b) {
 		return false
 	}
 	dt := 2 * b.Received.Sub(a.Received).Seconds()
 	for i, j := range c.kin.model.Joints {
-		if !(math.Abs(b.Q[i]-a.Q[i]) <= dt*c.restLimit(j)) {
+		grain := grainTurn
+		if j.Prismatic {
+			grain = grainSlide
+		}
+		if !(math.Abs(b.Q[i]-a.Q[i]) <= grain+dt*c.restLimit(j)) {
 			return false
 		}
 	}
-	return math.Hypot(b.Base.X-a.Base.X, b.Base.Y-a.Base.Y) <= dt*c.set.RestSlide &&
-		math.Abs(b.Base.Yaw-a.Base.Yaw) <= dt*c.set.RestJoint
+	return math.Hypot(b.Base.X-a.Base.X, b.Base.Y-a.Base.Y) <= grainSlide+dt*c.set.RestSlide &&
+		math.Abs(b.Base.Yaw-a.Base.Yaw) <= grainTurn+dt*c.set.RestJoint
 }
 
 // slow says that every speed in s counts as rest.
@@ -165,12 +177,12 @@ func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 	case !end.settled:
 		still = c.standstill(c.set.StopTime)
 	}
-	if s := c.body.State(); s.Complete(c.kin.Model()) {
+	if s := c.body.State(); c.whole(s) {
 		m.good = s
 	}
 	o := robot.Outcome{
 		Before: m.before, After: m.good, Ordered: m.goal(), Realized: c.kin.Tool(m.good.Base, m.good.Q),
-		Took: c.clock.Now().Sub(m.start), Planned: m.plan.Traj.Duration(),
+		Took: m.took(), Planned: m.plan.Traj.Duration(),
 		JawFrom: m.before.Jaw, JawTo: m.good.Jaw, Why: end.why, Followed: m.followed,
 	}
 	if still && !end.frozen {

@@ -28,6 +28,7 @@ type watch struct {
 	refAt    time.Time     // when ref was taken
 	ref      robot.State   // the reading that progress is measured from
 	last     robot.State   // the reading before this one
+	first    robot.State   // the one before the first of those that were at rest
 	calm     int           // readings in a row that were at rest
 	there    time.Duration // from the start until a reading was at the goal; 0 before
 }
@@ -66,7 +67,10 @@ func (w *watch) calmer(c *Controller, s robot.State) {
 		w.last, w.calm = s, 0
 		return
 	}
-	if c.atRest(w.last, s) {
+	if w.calm == 0 {
+		w.first = w.last
+	}
+	if c.atRest(w.first, s) {
 		w.calm++
 	} else {
 		w.calm = 0

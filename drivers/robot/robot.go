@@ -100,6 +100,27 @@ func (s State) Complete(m *Model) bool {
 	return finite(s.Jaw.Aperture) && s.BaseV.Finite()
 }
 
+// How far past its limit a joint may be read: motors sag and gears give, more is no reading of this robot.
+const (
+	pastTurn  = 0.1  // radians
+	pastSlide = 0.02 // metres
+)
+
+// Implausible names the first joint of a complete state that is read where the joint cannot be: joints in another
+// order, other units, another robot. Less than 0 when there is none; past is how far past its limit.
+func (s State) Implausible(m *Model) (joint int, past float64) {
+	for i, j := range m.Joints {
+		slack := pastTurn
+		if j.Prismatic {
+			slack = pastSlide
+		}
+		if past = max(j.Min-s.Q[i], s.Q[i]-j.Max); !(past <= slack) {
+			return i, past
+		}
+	}
+	return -1, 0
+}
+
 func finite(x float64) bool { return x-x == 0 }
 
 // Kind says what a waypoint moves.

@@ -92,6 +92,9 @@ func (s *Stage) renew() {
 // can be pushed aside and leave the tool where it is.
 func (s *Stage) apart(a, b live) (dist, turn float64) {
 	base := a.state.Base.Inv().Mul(b.state.Base)
+	if !a.ok || !b.ok {
+		return math.Inf(1), math.Inf(1) // nothing is known of one of them
+	}
 	dist = max(a.real.Pose.Dist(b.real.Pose), base.Norm())
 	turn = max(a.real.Pose.Angle(b.real.Pose), math.Abs(geom.WrapAngle(base.Yaw)))
 	for i, j := range s.model.Joints {

@@ -193,7 +193,7 @@ func (c *Clock) run() {
 
 // speed is how many times real time the clock runs at most: goroutines that have just been started or woken
 // need some microseconds to get to their own waiting.
-const speed = 50
+const speed = 25
 
 func breathe(d time.Duration) {
 	for end := time.Now().Add(min(d, time.Second) / speed); time.Now().Before(end); {
