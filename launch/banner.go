@@ -52,6 +52,9 @@ func (c *Config) banner(w io.Writer, addr, token, socket string, cert certificat
 		fmt.Fprintf(&b, "  page    %s\n", page)
 	}
 	fmt.Fprintf(&b, "  agents  %s\n  token   %s\n  viactl  --socket %s\n", url, shown, socket)
+	if c.Robot.Arm == "operator" {
+		fmt.Fprintf(&b, "\nIt is disarmed, and nothing moves until an operator arms it: bin/viactl --socket %s arm\n", socket)
+	}
 	if cert.finger != "" {
 		b.WriteString(c.trustLines(addr, cert))
 	}

@@ -12,6 +12,7 @@ import (
 	"viad/interface/stage"
 	"viad/interface/tool/door"
 	"viad/interface/web"
+	"viad/safety"
 )
 
 // desk is what people may ask: over the operator's socket and, those with an operator's token, on the page. No tool
@@ -156,7 +157,7 @@ func (s *System) status() operator.Status {
 	st := sn.State
 	o := operator.Status{
 		Name: s.cfg.Name, Robot: s.cfg.robotName(), Face: s.cfg.Face, Version: Version(), UptimeS: time.Since(s.began).Seconds(),
-		Armed: g.Armed, Latched: g.Latched, Moving: g.Moving || sn.Moving, Mode: st.Mode.String(), Fault: st.Fault,
+		Armed: g.Armed, Latched: g.Latched, Moving: moves(g, st), Mode: st.Mode.String(), Fault: st.Fault,
 		StateAge: -1, SceneAge: -1, Staged: stagedWords(sn), Episode: sn.Episode + 1, Record: rec.Folder,
 	}
 	if !st.Received.IsZero() {
@@ -183,6 +184,10 @@ func (s *System) status() operator.Status {
 	}
 	return o
 }
+
+// moves says whether the robot moves or is about to. An execute that only waits for its pictures does not: whoever
+// has just read "stopped, confirmed" must not read "moving".
+func moves(g safety.Status, st robot.State) bool { return g.Moving || st.Mode == robot.ModeMoving }
 
 func stagedWords(sn *stage.Snapshot) string {
 	if !sn.Check.Staged {

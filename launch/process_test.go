@@ -115,7 +115,7 @@ func TestStartFailuresSayWhatToDo(t *testing.T) {
 	franka := func(more ...string) *exec.Cmd {
 		return viad(t, append([]string{"run", "twin-franka.yaml", "--listen", "127.0.0.1:0"}, more...)...)
 	}
-	ends(t, franka("--listen", l.Addr().String(), "--state-dir", t.TempDir()), ExitStart, "port", "in use", l.Addr().String())
+	ends(t, franka("--listen", l.Addr().String(), "--state-dir", t.TempDir()), ExitStart, "port", "in use", l.Addr().String(), "--listen")
 	ends(t, franka("--state-dir", state), ExitStart, "another viad uses the state folder", "state_dir")
 	ends(t, franka("--state-dir", filepath.Join(file, "x")), ExitStart, "state folder", "state_dir")
 

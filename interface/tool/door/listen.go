@@ -34,7 +34,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	}
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port %s is in use by another program: stop it, or give another address in the launch file: %w", addr, err)
+		return nil, fmt.Errorf("port %s is in use by another program: stop it, or give another address with --listen HOST:PORT or as listen.address: %w", addr, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
