@@ -2,6 +2,7 @@ package launch
 
 import (
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -253,6 +254,7 @@ func TestDurationIsExact(t *testing.T) {
 	}
 }
 
+// Whatever a launch file says: it is refused, or what it sets is inside what is safe. Both are the same the next time.
 func FuzzParse(f *testing.F) {
 	for _, n := range []string{"twin-franka.yaml", "twin-stretch4.yaml"} {
 		b, err := os.ReadFile(n)
@@ -261,12 +263,78 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	for _, s := range []string{
+		"name: lab\ncaps: {steps: 20}\nlimits: {clearance: {arm: 5 cm}}\n",
+		"robot: {model: stretch4, world: room, arm: auto}\nface: 2d\n",
+		"robot: {driver: franka, arm: auto}\n",
+		"listen: {address: \"0.0.0.0:1\", hosts: [a], tls: {generate: true}}\ntokens: [{name: a, role: driver, hash: \"sha256:" + strings.Repeat("0f", 32) + "\"}]\n",
+		"limits: {motion: .inf s, tool_speed: NaN m/s, joint_margin: -0.0 rad}\n",
+		"a: &a [*a]\n", "x: &x {y: *x}\n", "<<: {name: b}\n", "name: !!binary aGk=\n", "name: |\n  a\n b\n", "? [name]\n: b\n", "%YAML 1.2\n---\nname: x\n...\n",
+		"limits: {tool_box: {x: [0 m, 1 m], y: [0 m, 1 m], z: [0 m, 1 m]}, keep_in: [[0 m, 0 m], [1 m, 0 m], [0 m, 1 m]]}\n",
+		"name: \"\\ud800\"\n", "\xef\xbb\xbfname: x\n", "name: 'x\n", "view: {target: [0.45 m, 0 m, 0.2 m]}\nlog: {level: debug}\n", "seat_silence: 20 s\n",
+	} {
+		f.Add([]byte(s))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Parse("x.yaml", b)
 		if (c == nil) == (err == nil) {
-			t.Errorf("both or neither of config and error")
+			t.Fatal("both or neither of config and error")
 		}
+		again, err2 := Parse("x.yaml", b)
+		if err != nil {
+			if err2 == nil || err.Error() != err2.Error() || strings.TrimSpace(err.Error()) == "" {
+				t.Errorf("refused with %q, then with %q", err, err2)
+			}
+			return
+		}
+		if err2 != nil {
+			t.Fatalf("accepted, then refused: %v", err2)
+		}
+		c.file, again.file = nil, nil
+		if !reflect.DeepEqual(c, again) {
+			t.Error("the second reading is another")
+		}
+		mustBeSafe(t, c)
 	})
+}
+
+// mustBeSafe checks in its own words what no launch file may do.
+func mustBeSafe(t *testing.T, c *Config) {
+	t.Helper()
+	host, _, err := net.SplitHostPort(c.Listen.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1" || strings.HasPrefix(host, "::ffff:127.") || net.ParseIP(host).IsLoopback()
+	for what, bad := range map[string]bool{
+		"a token in clear on a network":  !near && !c.Listen.TLS.Generate && (c.Listen.TLS.Cert == "" || c.Listen.TLS.Key == ""),
+		"a generated token on a network": c.Tokens.Generate && !near,
+		"nobody may come in":             !c.Tokens.Generate && len(c.Tokens.List) == 0,
+		"a real robot that arms itself":  c.Robot.Arm == "auto" && c.Robot.Driver != "twin",
+		"a motion of over 30 s":          !(c.Limits.Motion > 0 && c.Limits.Motion.D() <= 30*time.Second),
+		"speed over the scale":           !(c.Limits.SpeedScale > 0 && c.Limits.SpeedScale <= 1),
+		"no clearance":                   !(c.Limits.Clearance.Arm > 0 && c.Limits.Clearance.Base > 0),
+		"a wider cap than the tools say": !(c.Caps.Translate > 0 && c.Caps.Translate <= 0.1 && c.Caps.NavTravel > 0 && c.Caps.NavTravel <= 0.5 && c.Caps.Steps > 0 && c.Caps.Steps <= 50),
+		"joint state of over a second":   !(c.Limits.StateAge > 0 && c.Limits.StateAge.D() <= time.Second),
+		"endless silence in the seat":    !(c.SeatSilence.D() >= 10*time.Second && c.SeatSilence.D() <= 24*time.Hour),
+	} {
+		if bad {
+			t.Errorf("accepted: %s", what)
+		}
+	}
+	for _, v := range []float64{
+		float64(c.Limits.ToolSpeed), float64(c.Limits.BaseSpeed), float64(c.Limits.ToolTurn), float64(c.Limits.JointMargin), float64(c.Limits.ContactStop),
+		float64(c.Perception.Voxel), float64(c.View.Distance), float64(c.Preview.Moved), float64(c.Page.Rate),
+	} {
+		if v-v != 0 || v < 0 {
+			t.Errorf("accepted: a value of %v", v)
+		}
+	}
+	for i, k := range c.Tokens.List {
+		if k.Name == "" || k.Hash == "" || k.Role != "watcher" && k.Role != "driver" && k.Role != "operator" {
+			t.Errorf("accepted: token %d is %+v", i, k)
+		}
+	}
 }
 
 func TestTokens(t *testing.T) {

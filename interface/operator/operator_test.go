@@ -198,17 +198,3 @@ func TestAskGivesUp(t *testing.T) {
 		t.Errorf("no daemon: %v", err)
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"v":1,"id":1,"op":"stop"}`))
-	f.Add([]byte(`{"v":1e9}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		d := newDesk()
-		close(d.hang)
-		if r, err := parse(line); err == nil {
-			if a := do(t.Context(), d, "fuzz", r); a.OK == (a.Error != "") {
-				t.Errorf("%+v", a)
-			}
-		}
-	})
-}

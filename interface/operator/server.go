@@ -107,6 +107,7 @@ func (s *Server) Run(ctx context.Context) error {
 // serve answers one connection. Requests run beside each other, so that a stop never waits for a status,
 // and a stop is finished even when the one who asked has hung up.
 func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
+	defer func() { _ = c.Close() }() // the other end has gone, or has all its answers
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	var wg sync.WaitGroup
