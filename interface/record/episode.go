@@ -12,6 +12,9 @@ import (
 // timeForm is how times stand in the files.
 const timeForm = "2006-01-02T15:04:05.000000Z"
 
+// nameForm is the start of an episode in its folder's name.
+const nameForm = "2006-01-02T15-04-05.000"
+
 // episode is the open folder.
 type episode struct {
 	files  Files
@@ -45,7 +48,7 @@ const headName = "episode.json"
 
 func openEpisode(files Files, folder string, n int, wall time.Time, info Info) (*episode, error) {
 	wall = wall.UTC()
-	name := fmt.Sprintf("%s-episode-%03d", wall.Format("2006-01-02T15-04-05.000"), n)
+	name := fmt.Sprintf("%s-episode-%03d", wall.Format(nameForm), n)
 	e := &episode{
 		files: files, dir: filepath.Join(folder, name), lines: map[string]File{}, synced: wall,
 		head: head{Format: Format, Episode: n, Started: wall.Format(timeForm), Info: info},
@@ -151,11 +154,11 @@ func (e *episode) writeCall(en entry) error {
 // story is a call as a person reads it.
 func (e *episode) story(en entry, l callLine) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "\n## %d. %s `%s`%s\n\n", l.Seq, l.Tool, oneLine(string(l.Args)), map[bool]string{true: " refused"}[l.Refused])
-	fmt.Fprintf(&b, "%s, by %s (%s), %.0f ms\n\n", en.wall.UTC().Format("15:04:05.000"), l.Principal, l.Role, l.TookMS)
+	fmt.Fprintf(&b, "\n## %d. %s %s%s\n\n", l.Seq, l.Tool, code(string(l.Args)), map[bool]string{true: " refused"}[l.Refused])
+	fmt.Fprintf(&b, "%s, by %s (%s), %.0f ms\n\n", en.wall.UTC().Format("15:04:05.000"), said(l.Principal), l.Role, l.TookMS)
 	for _, t := range l.Readout {
 		for line := range strings.SplitSeq(t, "\n") {
-			fmt.Fprintf(&b, "> %s  \n", line) // two spaces: Markdown would join the lines
+			fmt.Fprintf(&b, "> %s  \n", said(line)) // two spaces: Markdown would join the lines
 		}
 	}
 	for _, p := range l.Pictures {
@@ -176,13 +179,13 @@ func (e *episode) writeDecision(en entry) error {
 	}
 	d := en.decision
 	if d.Kind == "outcome" && len(e.ends) < maxEnds {
-		e.ends = append(e.ends, en.wall.UTC().Format("15:04:05.000")+" "+oneLine(d.Text))
+		e.ends = append(e.ends, en.wall.UTC().Format("15:04:05.000")+" "+said(oneLine(d.Text)))
 	}
 	who := ""
 	if d.Who != "" {
-		who = " (" + d.Who + ")"
+		who = " (" + said(d.Who) + ")"
 	}
-	return e.append("index.md", fmt.Appendf(nil, "\n- %s **%s**%s: %s\n", en.wall.UTC().Format("15:04:05.000"), d.Kind, who, oneLine(d.Text)))
+	return e.append("index.md", fmt.Appendf(nil, "\n- %s **%s**%s: %s\n", en.wall.UTC().Format("15:04:05.000"), d.Kind, who, said(oneLine(d.Text))))
 }
 
 // stateLine is a line of states.jsonl.
@@ -237,7 +240,7 @@ func (e *episode) close(wall time.Time, verdict string, dropped int64) error {
 
 // summary is the end of the story: how it ended, and what the robot did in it.
 func (e *episode) summary(wall time.Time, verdict string) []byte {
-	b := fmt.Appendf(nil, "\n---\n\nEnded %s: %s\n\nCalls: %d, refused: %d. Motions: %d\n", wall.UTC().Format(time.DateTime), oneLine(verdict), e.calls, e.denied, len(e.ends))
+	b := fmt.Appendf(nil, "\n---\n\nEnded %s: %s\n\nCalls: %d, refused: %d. Motions: %d\n", wall.UTC().Format(time.DateTime), said(oneLine(verdict)), e.calls, e.denied, len(e.ends))
 	for i, end := range e.ends {
 		if i == 0 {
 			b = append(b, '\n')

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,8 +173,15 @@ func TestAnEpisodeReadsAsAStory(t *testing.T) {
 
 func TestQuotaTakesTheOldestAndNeverTheRunning(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "record")
-	if err := os.MkdirAll(filepath.Join(folder, "not-an-episode"), 0o700); err != nil {
-		t.Fatal(err)
+	// Somebody keeps things of their own there; their names are older than any episode's.
+	foreign := []string{"0-not-an-episode", "0-my-episode-notes", "0001-01-01-episode-001", "0001-01-01T00-00-00.000-episode-001"}
+	for _, name := range foreign {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "notes.txt"), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r := start(t, Options{Folder: folder, Quota: 1 << 20})
 	for n := 1; n <= 5; n++ {
@@ -187,17 +195,19 @@ func TestQuotaTakesTheOldestAndNeverTheRunning(t *testing.T) {
 	}
 	var left []string
 	for _, e := range entries {
-		if _, n, ok := strings.Cut(e.Name(), "-episode-"); ok {
-			left = append(left, n)
-		} else if e.Name() != "not-an-episode" {
-			t.Errorf("left behind: %s", e.Name())
+		if slices.Contains(foreign, e.Name()) {
+			continue
 		}
+		_, n, _ := strings.Cut(e.Name(), "-episode-")
+		left = append(left, n)
 	}
 	if got := strings.Join(left, " "); got != "003 004 005" {
 		t.Errorf("episodes left: %s", got)
 	}
-	if len(entries) != 4 {
-		t.Errorf("a folder that is not an episode was removed: %v", entries)
+	for _, name := range foreign {
+		if b, err := os.ReadFile(filepath.Join(folder, name, "notes.txt")); err != nil || string(b) != "mine" {
+			t.Errorf("a folder that is not an episode was removed: %s: %v", name, err)
+		}
 	}
 	size, err := Disk{}.Size(folder)
 	if err != nil || size > 1<<20 || math.Abs(float64(size-r.Status().Bytes)) > 4096 {
@@ -335,6 +345,56 @@ func TestTheDaemonsEndClosesTheEpisode(t *testing.T) {
 	}
 	if calls := readLines[callLine](t, filepath.Join(dir, "calls.jsonl")); len(calls) != 1 {
 		t.Errorf("what was handed over before the end is kept: %d calls", len(calls))
+	}
+}
+
+// TestTheStoryTakesNoOrders: what an agent sends cannot make HTML, links or pictures of it.
+func TestTheStoryTakesNoOrders(t *testing.T) {
+	r := start(t, Options{Folder: t.TempDir()})
+	r.Begin(1)
+	evil := "<img src=x onerror=alert(1)> ![p](http://evil/p.png) [a][b]"
+	c := call(1, 0)
+	c.Args, c.Readout, c.Principal, c.Pictures = []byte("{\"a`](x) <b>\":1}"), []string{evil, "[b]: http://evil"}, "<i>", nil
+	r.Call(c)
+	r.Decide(Decision{Kind: "stop", Who: "<i>", Text: evil})
+	r.End(evil)
+	r.flush()
+	names, err := filepath.Glob(filepath.Join(r.opt.Folder, "*", "index.md"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	story, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(story), "``")
+	args, rest, _ := strings.Cut(after, "``")
+	if args != " {\"a`](x) <b>\":1} " {
+		t.Errorf("arguments are not code:\n%s", story)
+	}
+	rest = strings.ReplaceAll(strings.ReplaceAll(rest, `\<`, ""), `\[`, "")
+	for _, bad := range []string{"<", "](", "][", "> [b]:"} {
+		if strings.Contains(rest, bad) {
+			t.Errorf("%q in the story:\n%s", bad, story)
+		}
+	}
+}
+
+// TestWhatIsMissingIsSaid: the disk was too slow for what was handed over.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	r := start(t, Options{Folder: t.TempDir()})
+	r.Begin(1)
+	r.flush()
+	r.dropped.Add(3) // as put counts them
+	r.State(robot.State{})
+	r.flush()
+	if w := r.Status().Warning; !strings.Contains(w, "3 entries are missing") {
+		t.Errorf("warning %q", w)
+	}
+	r.Begin(2)
+	r.flush()
+	if w := r.Status().Warning; w != "" {
+		t.Errorf("the next episode misses nothing: %q", w)
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *writer) try(err error) bool {
 
 // stop says once, in the log and in the status, that recording has ended for this episode.
 func (w *writer) stop(err error) {
-	why := fmt.Sprintf("recording stopped: %v", err)
+	why := fmt.Sprintf("recording stopped: %v; mend that, and the next episode is recorded again", err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		why = fmt.Sprintf("recording stopped: the disk that holds %s is full; free some space, and the next episode is recorded again", w.opt.Folder)
 	}
@@ -153,6 +153,9 @@ func (w *writer) publish() {
 		w.status.Folder = w.ep.dir
 		w.status.Bytes += w.ep.bytes
 		w.status.Warning = ""
+		if n := w.dropped.Load(); n > 0 {
+			w.status.Warning = fmt.Sprintf("%d entries are missing in the record of this episode: the disk that holds %s is too slow", n, w.opt.Folder)
+		}
 	}
 }
 
@@ -177,7 +180,7 @@ func (w *writer) trim() {
 		w.opt.Log.Info("removed the oldest episode to keep the quota", "folder", dir, "bytes", size)
 	}
 	if w.ep.bytes > w.opt.Quota {
-		w.try(fmt.Errorf("this episode alone is larger than record.quota (%d bytes)", w.opt.Quota))
+		w.try(fmt.Errorf("this episode alone is larger than record.quota (%d MiB)", w.opt.Quota>>20))
 	}
 }
 
@@ -191,11 +194,29 @@ func (w *writer) closed() []string {
 	var dirs []string
 	for _, e := range entries {
 		dir := filepath.Join(w.opt.Folder, e.Name())
-		if e.IsDir() && strings.Contains(e.Name(), "-episode-") && (w.ep == nil || dir != w.ep.dir) {
+		if e.IsDir() && w.ours(dir, e.Name()) && (w.ep == nil || dir != w.ep.dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
+}
+
+// ours reports whether a folder was made by a recorder: by its name, and by what is in it.
+func (w *writer) ours(dir, name string) bool {
+	stamp, number, ok := strings.Cut(name, "-episode-")
+	if _, err := time.Parse(nameForm, stamp); !ok || err != nil || number == "" || strings.Trim(number, "0123456789") != "" {
+		return false
+	}
+	in, err := w.opt.Files.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range in {
+		if e.Name() == headName {
+			return true
+		}
+	}
+	return len(in) == 0 || len(in) == 1 && in[0].Name() == "pictures" // one that could not be begun
 }
 
 // measure is the size of the episodes of earlier runs.
