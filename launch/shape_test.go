@@ -104,6 +104,35 @@ func TestTheCommandLineIsBlamedForWhatItSays(t *testing.T) {
 	}
 }
 
+// TestOneDaemonPerRecordFolder: two would count each other's running episode against the quota and remove it.
+func TestOneDaemonPerRecordFolder(t *testing.T) {
+	a, err := openStateDir(filepath.Join(t.TempDir(), "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := openStateDir(filepath.Join(t.TempDir(), "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	folder := t.TempDir()
+	if err := a.holdRecord(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.holdRecord(folder); err == nil || !strings.Contains(err.Error(), "another viad records into "+folder) {
+		t.Errorf("got %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.holdRecord(folder); err != nil {
+		t.Errorf("after the other has ended: %v", err)
+	}
+	if err := b.holdRecord(filepath.Join(folder, "nowhere")); err == nil || !strings.Contains(err.Error(), "record.folder") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRubbishInTheStateFolderIsAStartFailure(t *testing.T) {
 	state := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(state, "viad.sock", "something"), 0o700); err != nil {

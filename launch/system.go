@@ -206,6 +206,9 @@ func (s *System) openRecord(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.state.holdRecord(c.recordFolder()); err != nil {
+		return err
+	}
 	every := time.Duration(0)
 	if c.Record.States > 0 {
 		every = time.Duration(float64(time.Second) / float64(c.Record.States))
