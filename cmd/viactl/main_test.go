@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -102,5 +103,46 @@ func TestNoDaemon(t *testing.T) {
 	var out, complaints strings.Builder
 	if code := run([]string{"status"}, &out, &complaints); code != exitSilent || !strings.Contains(complaints.String(), "no running viad") {
 		t.Errorf("%d %q", code, complaints.String())
+	}
+}
+
+// TestADaemonThatCannotAnswer: whoever wants a stop is told what else stops the robot.
+func TestADaemonThatCannotAnswer(t *testing.T) {
+	frozen := filepath.Join(t.TempDir(), "frozen.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: frozen, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // it takes connections and says nothing
+	dead := filepath.Join(t.TempDir(), "dead.sock")
+	d, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.SetUnlinkOnClose(false)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		says []string
+	}{
+		{"stop --wait 50ms --socket " + frozen, []string{"in the time given", "frozen or overloaded", "its own e-stop"}},
+		{"estop --socket " + dead, []string{"no viad listens there", "its own e-stop"}},
+		{"stop --socket /nowhere", []string{"no such socket", "its own e-stop"}},
+		{"status --socket /nowhere", []string{"viad prints its own"}},
+	} {
+		var out, complaints strings.Builder
+		if code := run(strings.Fields(c.args), &out, &complaints); code != exitSilent || out.String() != "" || strings.Count(complaints.String(), "\n") != 1 {
+			t.Errorf("viactl %s: code %d, %q, %q", c.args, code, out.String(), complaints.String())
+		}
+		for _, w := range c.says {
+			if !strings.Contains(complaints.String(), w) {
+				t.Errorf("viactl %s: %q does not say %q", c.args, complaints.String(), w)
+			}
+		}
+		if strings.Contains(complaints.String(), "deadline") || strings.Contains(complaints.String(), "dial ") {
+			t.Errorf("viactl %s: Go's words: %q", c.args, complaints.String())
+		}
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -54,21 +56,48 @@ func Send(ctx context.Context, socket string, r Request) (Answer, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return Answer{}, fmt.Errorf("viad does not answer at %s: %w", socket, err)
+		return Answer{}, fmt.Errorf("viad does not answer at %s: %s%s", socket, whyNot(err), byHand(op))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends the read below
 	defer stop()
 	a, err := exchange(c, r)
 	if err = errors.Join(err, c.Close()); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return a, &lateError{fmt.Sprintf("no answer to %s from viad at %s in the time given: it is frozen or overloaded%s", op, socket, byHand(op))}
 		}
-		return a, fmt.Errorf("no answer to %s from viad at %s: %w", op, socket, err)
+		return a, fmt.Errorf("no answer to %s from viad at %s: %w%s", op, socket, errors.Join(ctx.Err(), err), byHand(op))
 	}
 	if !a.OK {
 		return a, fmt.Errorf("%s %w: %s", op, ErrRefused, a.Error)
 	}
 	return a, nil
+}
+
+// lateError is a daemon that gave no answer in time.
+type lateError struct{ text string }
+
+func (e *lateError) Error() string { return e.text }
+func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
+
+// whyNot is why a socket cannot be reached, in words.
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket; viad prints its own when it starts"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "no viad listens there any more; start it again, or name another socket"
+	case errors.Is(err, fs.ErrPermission):
+		return "it belongs to another user; run viactl as the user that runs viad"
+	}
+	return err.Error()
+}
+
+// byHand is what else stops a robot.
+func byHand(op Op) string {
+	if op == OpStop || op == OpEStop || op == OpDisarm {
+		return ". If the robot moves, use its own e-stop"
+	}
+	return ""
 }
 
 func exchange(c net.Conn, r Request) (Answer, error) {
