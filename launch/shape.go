@@ -62,7 +62,7 @@ func shaped(n ast.Node, typ reflect.Type) error {
 	if _, own := reflect.New(typ).Interface().(yaml.NodeUnmarshaler); own {
 		return nil // it has words of its own
 	}
-	switch typ.Kind() {
+	switch typ.Kind() { //nolint:exhaustive // the kinds that the config is made of; the decoder judges all others
 	case reflect.Struct:
 		return block(n, typ)
 	case reflect.Slice:

@@ -28,7 +28,7 @@ func TestMistakesAreToldInWords(t *testing.T) {
 		{"  hosts: []", "  hosts: [[a]]", "a word or a text", "[[a]]"},
 		{"face: 3d", "face:", "has no value", "face:"},
 		{"  seed: 1  ", "  sead: 1  ", `no key "sead" here: seed is probably meant`, "sead: 1"},
-		{"name: twin-franka", "nmae: twin-franka", `no key "nmae" here: name is probably meant`, "nmae:"},
+		{"name: twin-franka", "nama: twin-franka", `no key "nama" here: name is probably meant`, "nama:"},
 		{"name: twin-franka", "zzz: twin-franka", `no key "zzz" here: the keys are name, state_dir, robot`, "zzz:"},
 		{"tokens: generate", "tokens: [alice]", "a block of keys", "[alice]"},
 		{"tokens: generate", "tokens:\n  - {name: a, role: driver, hsah: x}", "hash is probably meant", "hsah"},
@@ -78,7 +78,7 @@ func TestEdits(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"seed", "seed", 0}, {"sead", "seed", 1}, {"nmae", "name", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"zone", "nozze", 3}} {
+	}{{"seed", "seed", 0}, {"sead", "seed", 1}, {"nama", "name", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"zone", "nozze", 3}} {
 		if got := edits(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q takes %d, got %d", c.a, c.b, c.want, got)
 		}

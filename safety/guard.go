@@ -57,7 +57,7 @@ type Guard struct {
 
 // motion is the one motion that is being checked or is under way.
 type motion struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // lives exactly as long as the motion, which others must be able to end
 	cancel context.CancelCauseFunc
 	since  time.Time
 	scene  *perception.Scene // that it was checked in; nil for a jaw alone

@@ -151,7 +151,7 @@ func TestPreviewScene(t *testing.T) {
 		})
 	}
 	t.Run("something came into the way", func(t *testing.T) {
-		staged(t, func(t *testing.T, s *stage.Stage, w *world, dist *float64) {
+		staged(t, func(t *testing.T, s *stage.Stage, _ *world, dist *float64) {
 			*dist = .005
 			_, err := s.Execute(t.Context(), time.Now(), 1)
 			refusal(t, err, stage.RuleLookAgain)
