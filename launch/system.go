@@ -381,7 +381,9 @@ func (s *System) handler(agents http.Handler) (http.Handler, error) {
 	m := http.NewServeMux()
 	m.Handle("/mcp", d.Guard(s.replies.count(agents)))
 	if !c.Page.Enabled {
-		m.Handle("/", d.Public(http.NotFoundHandler()))
+		m.Handle("/", d.Public(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the page is switched off (page.enabled in the launch file): agents go to /mcp", http.StatusNotFound)
+		})))
 		return m, nil
 	}
 	p, err := web.New(web.Options{

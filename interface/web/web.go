@@ -7,6 +7,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -119,7 +120,24 @@ func (p *Page) Handler() http.Handler {
 	m.Handle("POST /api/takeover", p.operator(func(ctx context.Context, who string) (string, error) { return room.TakeOver(ctx, who, who) }))
 	m.Handle("GET /page.js", p.file("text/javascript; charset=utf-8"))
 	m.Handle("GET /page.css", p.file("text/css; charset=utf-8"))
+	m.Handle("/", nowhere(m))
 	return headers(m)
+}
+
+// nowhere answers what m has no place for: another way of asking, or nothing of the kind.
+func nowhere(m *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			other := r.Clone(r.Context())
+			other.Method = method
+			if _, pattern := m.Handler(other); pattern != "/" {
+				w.Header().Set("Allow", method)
+				answer(w, http.StatusMethodNotAllowed, "", fmt.Errorf("%s is not taken at %q, only %s", r.Method, r.URL.Path, method))
+				return
+			}
+		}
+		answer(w, http.StatusNotFound, "", fmt.Errorf("there is nothing at %q: agents go to /mcp, people to /", r.URL.Path))
+	})
 }
 
 // headers shuts the page in: no foreign script, frame or picture, and nothing kept by caches.
@@ -160,10 +178,19 @@ func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if name == "login.html" {
+		if r.URL.Query().Has(unknownMark) {
+			b = bytes.Replace(b, []byte("<p>"), []byte("<p role=\"alert\">"+unknownWords+" "), 1)
+		}
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	_, _ = w.Write(b) // a browser that has gone needs no answer
 }
+
+// What is said after a token that nobody has. It leads to an address without that token.
+const (
+	unknownMark  = "unknown"
+	unknownWords = "Nobody here has the token that was given."
+)
 
 // login takes the token from a form.
 func (p *Page) login(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +207,7 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request, token string) {
 	who, ok := p.opt.Lookup(token)
 	if !ok {
 		p.opt.Failed(r)
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		http.Redirect(w, r, "/?"+unknownMark, http.StatusSeeOther)
 		return
 	}
 	id, err := p.sessions.open(who, time.Now())
@@ -225,8 +252,8 @@ func (p *Page) stop(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !ok {
-		token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if who, ok = p.opt.Lookup(token); !bearer || !ok {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if who, ok = p.opt.Lookup(strings.TrimSpace(token)); !ok || !strings.EqualFold(scheme, "Bearer") {
 			p.opt.Failed(r)
 			answer(w, http.StatusUnauthorized, "", errors.New("no session and no known token: open the page's link again, or use viactl stop"))
 			return

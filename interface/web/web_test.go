@@ -159,6 +159,50 @@ func TestALinkLetsInAndLeavesNoToken(t *testing.T) {
 	}
 }
 
+func TestAWrongTokenIsTold(t *testing.T) {
+	s, c := serve(t, &fakeRoom{}, time.Hour)
+	if _, body := get(t, c, s.URL+"/"); strings.Contains(body, unknownWords) {
+		t.Error("a stranger without a token is blamed for one")
+	}
+	r, body := get(t, c, s.URL+"/?token=viad_bad")
+	if !strings.Contains(body, unknownWords) || !strings.Contains(body, "name=\"token\"") || strings.Contains(r.Request.URL.String(), "viad_bad") {
+		t.Errorf("at %s:\n%s", r.Request.URL, body)
+	}
+}
+
+func TestWrongPlacesAndWaysAreTold(t *testing.T) {
+	s, c := serve(t, &fakeRoom{}, time.Hour)
+	for _, q := range []struct {
+		method, path  string
+		status        int
+		allow, phrase string
+	}{
+		{"GET", "/nothing", 404, "", "agents go to /mcp, people to /"},
+		{"GET", "/mcp/", 404, "", "agents go to /mcp"},
+		{"GET", "/dist/index.html", 404, "", "there is nothing at"},
+		{"POST", "/", 405, "GET", "POST is not taken at \"/\", only GET"},
+		{"GET", "/api/stop", 405, "POST", "only POST"},
+		{"OPTIONS", "/api/arm", 405, "POST", "only POST"},
+		{"DELETE", "/page.js", 405, "GET", "only GET"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), q.method, s.URL+q.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a actAnswer
+		if err := errors.Join(json.NewDecoder(r.Body).Decode(&a), r.Body.Close()); err != nil {
+			t.Errorf("%s %s: %v", q.method, q.path, err)
+		}
+		if r.StatusCode != q.status || r.Header.Get("Allow") != q.allow || a.OK || !strings.Contains(a.Error, q.phrase) {
+			t.Errorf("%s %s: %d, Allow %q, %q", q.method, q.path, r.StatusCode, r.Header.Get("Allow"), a.Error)
+		}
+	}
+}
+
 func TestSessionsEndAndAreBounded(t *testing.T) {
 	now := time.Now()
 	s := newSessions()
@@ -202,7 +246,7 @@ func TestStopAnswersWhatWasMeasured(t *testing.T) {
 			req.Header.Set("Origin", origin)
 		}
 		if bearer != "" {
-			req.Header.Set("Authorization", "Bearer "+bearer)
+			req.Header.Set("Authorization", "bearer "+bearer) // the scheme in any letters
 		}
 		r, err := c.Do(req)
 		if err != nil {
