@@ -4,6 +4,7 @@ package safety
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Refused is a rule that was not met. Its text names the rule, the value, the limit and the next step;
@@ -48,7 +49,7 @@ func (r *Refused) Error() string {
 		s += fmt.Sprintf(", limit %s", r.Limit)
 	}
 	if r.Next != "" {
-		s += "; " + r.Next
+		s += "; " + strings.ToLower(r.Next[:1]) + r.Next[1:] // a clause here, a sentence where it stands alone
 	}
 	return s
 }

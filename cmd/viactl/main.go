@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"viad/interface/operator"
@@ -58,6 +59,9 @@ func run(args []string, out, complaints io.Writer) int {
 	}
 	req, ok := request(words)
 	if !ok {
+		if len(words) > 0 {
+			fmt.Fprintf(complaints, "viactl: cannot do %q; it can do this:\n\n", strings.Join(words, " "))
+		}
 		f.Usage()
 		return exitUsage
 	}

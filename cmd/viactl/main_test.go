@@ -72,6 +72,7 @@ func TestCommands(t *testing.T) {
 		{"stop --socket /nowhere", exitSilent, "", "does not answer at /nowhere"},
 		{"", exitUsage, "", "viactl estop"},
 		{"dance", exitUsage, "", "viactl estop"},
+		{"dance", exitUsage, "", `cannot do "dance"`},
 		{"stop now --socket " + fine, exitUsage, "", "viactl estop"},
 		{"stop --force", exitUsage, "", "force"},
 	} {

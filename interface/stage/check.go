@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
+	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/perception"
 	"viad/safety"
@@ -173,5 +175,29 @@ func (s *Stage) reachText(p *robot.Plan) string {
 			}
 		}
 	}
-	return "Reachable" + text + "."
+	return "Reachable" + baseText(p) + text + "."
+}
+
+// baseText is where a pose takes the base of a mobile robot, on the axes of where it stands: nothing else shows it.
+func baseText(p *robot.Plan) string {
+	if p.Waypoint.Kind != robot.KindPose {
+		return ""
+	}
+	d := p.From.Base.Inv().Mul(p.EndBase)
+	var parts []string
+	part := func(v, least float64, unit, plus, minus string, digits int) {
+		switch {
+		case v >= least:
+			parts = append(parts, fmt.Sprintf("%.*f %s %s", digits, v, unit, plus))
+		case v <= -least:
+			parts = append(parts, fmt.Sprintf("%.*f %s %s", digits, -v, unit, minus))
+		}
+	}
+	part(d.X, .005, "m", "forward", "back", 2)
+	part(d.Y, .005, "m", "to the left", "to the right", 2)
+	part(geom.Deg(geom.WrapAngle(d.Yaw)), .5, "deg", "to the left", "to the right", 0)
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", the base goes " + strings.Join(parts, " and ")
 }

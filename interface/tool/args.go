@@ -210,8 +210,13 @@ func (a *args) value(i int, raw json.RawMessage, set []bool) *badArg {
 		lit = strings.TrimSpace(s)
 	}
 	v, ok := plainNumber(lit)
-	if !ok || !(v >= p.min && v <= p.max) || p.kind == integer && v != math.Trunc(v) {
+	if !ok || p.kind == integer && v != math.Trunc(v) {
 		return p.refuse(shown(string(raw)))
+	}
+	if !(v >= p.min && v <= p.max) {
+		b := p.refuse(shown(string(raw)))
+		b.rule = p.name + " is out of range"
+		return b
 	}
 	a.num[i] = v
 	return nil

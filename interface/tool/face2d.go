@@ -299,10 +299,15 @@ func orderedOf(rep *stage.Report) *orderedJSON {
 }
 
 func outcomeOf(rep *stage.Report) *outcomeJSON {
-	return &outcomeJSON{
+	o := &outcomeJSON{
 		Result: rep.Outcome.Result.String(), Stop: rep.Outcome.Stop.String(), Why: oneLine(rep.Outcome.Why),
 		Took: secs(rep.Outcome.Took.Seconds()), Planned: secs(rep.Outcome.Planned.Seconds()),
 	}
+	if rep.Mode == stage.ModePose {
+		d := baseDeltaOf(rep.RealizedBase)
+		o.Base = &d
+	}
+	return o
 }
 
 func (s *Server) endEpisode2D(ctx context.Context, c *call) (*reply, error) {

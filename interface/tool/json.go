@@ -148,6 +148,8 @@ type outcomeJSON struct {
 	Took    secs   `json:"took_s"`
 	Planned secs   `json:"planned_s"`
 	Why     string `json:"why,omitempty"`
+
+	Base *baseDeltaJSON `json:"base_moved,omitempty"` // by a pose, on the axes before
 }
 
 // resultJSON is the JSON block of a 2D result; absent keys are left out.

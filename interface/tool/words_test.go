@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/interface/stage"
 	"viad/interface/tool"
@@ -68,6 +69,44 @@ func TestBarredIsSaidWithNothingStaged(t *testing.T) {
 	r.w.mu.Unlock()
 	if got := r.agent(t, "drive").good("screenshot", `{}`).line(t, "nothing may move now"); got != "latched: got e-stop: viactl; an operator must look" {
 		t.Errorf("said is %q", got)
+	}
+}
+
+// A value that is a number but too large is not told to be a number.
+func TestOutOfRangeSaysSo(t *testing.T) {
+	a := newRig(t, stage.Face3D).agent(t, "drive")
+	a.refused("gripper_translate", `{"d_z":0.5}`, "d_z is out of range, got 0.5, limit -0.1 to 0.1 m")
+	a.refused("hover", `{"u":55,"v":0.5}`, "u is out of range, got 55, limit 0 to 1", "as a fraction of the picture")
+	a.refused("gripper_advance_or_retreat", `{"direction":"f","steps":51}`, "steps is out of range, got 51, limit 1 to 50")
+	a.refused("gripper_translate", `{"d_z":"5 cm"}`, "d_z must be a plain number in metres")
+}
+
+// A pose of the mobile robot takes the base along: the check says where to, the result how far it went.
+func TestAPoseSaysWhereTheBaseGoes(t *testing.T) {
+	r := newRig(t, stage.Face2D)
+	r.w.set(func() { r.w.drift = geom.SE2{X: .7, Y: -.04, Yaw: geom.Rad(10)} })
+	a := r.agent(t, "drive")
+	var staged struct {
+		Check struct {
+			Reach string `json:"reach"`
+		} `json:"check"`
+	}
+	a.good("ee_robot_centric_translate", `{"dx_m":0.4}`).json(t, &staged)
+	if want := "Reachable, the base goes 0.70 m forward and 0.04 m to the right and 10 deg to the left; "; !strings.HasPrefix(staged.Check.Reach, want) {
+		t.Errorf("reach %q, want %q...", staged.Check.Reach, want)
+	}
+	var ran struct {
+		Outcome struct {
+			Base struct {
+				X   float64 `json:"dx_m"`
+				Y   float64 `json:"dy_m"`
+				Yaw float64 `json:"dyaw_deg"`
+			} `json:"base_moved"`
+		} `json:"outcome"`
+	}
+	a.good("execute_waypoint", `{}`).json(t, &ran)
+	if b := ran.Outcome.Base; b.X != .7 || b.Y != -.04 || b.Yaw != 10 {
+		t.Errorf("base moved %+v", b)
 	}
 }
 
