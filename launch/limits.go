@@ -98,6 +98,8 @@ func (l *Limits) settings() control.Settings {
 	s.ToolSpeed, s.ToolTurn = float64(l.ToolSpeed), float64(l.ToolTurn)
 	s.BaseSpeed, s.BaseTurn = float64(l.BaseSpeed), float64(l.BaseTurn)
 	s.ContactStop, s.Deadline, s.StateAge = float64(l.ContactStop), l.Motion.D(), l.StateAge.D()
+	// The whole ladder, with its two waits for standstill and the last rung between them, within the guard's patience.
+	s.StopTime = min(s.StopTime, (l.StopTime.D()-s.RungTime)/2)
 	return s
 }
 

@@ -35,6 +35,9 @@ func (r *states) add(s robot.State) error {
 	if !s.Complete(r.model) {
 		return errIncomplete
 	}
+	if i, past := s.Implausible(r.model); i >= 0 {
+		return fmt.Errorf("robot state is not of this robot: %s is read %.3f past its limit; nothing can be placed with it", r.model.Joints[i].Name, past)
+	}
 	if r.n > 0 {
 		last := r.at(r.n - 1)
 		if s.Received.Before(last.Received) {

@@ -287,6 +287,8 @@ func TestMalformedPlanNeverPasses(t *testing.T) {
 		"NaN capsule":         func(p *robot.Plan) { p.Sweep[4].Capsules[1].A.X = nan },
 		"NaN tool":            func(p *robot.Plan) { p.Sweep[4].Tool.P.X = nan },
 		"state without base":  func(p *robot.Plan) { p.From.HasBase = false },
+		"NaN in the base":     func(p *robot.Plan) { p.Sweep[4].Base.X = nan },
+		"sample times":        func(p *robot.Plan) { p.Sweep[4].T = p.Sweep[3].T },
 	} {
 		p := b.plan()
 		spoil(&p)
@@ -307,6 +309,41 @@ func TestMalformedPlanNeverPasses(t *testing.T) {
 		if _, _, r := b.guard.Check(b.plan(), sc); ruleOf(r) != RuleScene {
 			t.Errorf("scene %v: got %v", sc, r)
 		}
+	}
+}
+
+// TestSweepThatIsNotTheRobots: a swept volume that is whole and smooth, and yet not that of the robot along its
+// trajectory, reaches no motor.
+func TestSweepThatIsNotTheRobots(t *testing.T) {
+	for name, spoil := range map[string]func(s *robot.Swept){
+		"all of it elsewhere": func(s *robot.Swept) {
+			for k := range s.Capsules {
+				s.Capsules[k].A.Z, s.Capsules[k].B.Z = s.Capsules[k].A.Z+0.02, s.Capsules[k].B.Z+0.02
+			}
+		},
+		"thinner":             func(s *robot.Swept) { s.Capsules[2].R -= 0.01 },
+		"of NaN thickness":    func(s *robot.Swept) { s.Capsules[2].R = math.NaN() },
+		"an arm for a finger": func(s *robot.Swept) { s.Capsules[2].Class = robot.ClassFinger },
+		"without the arm":     func(s *robot.Swept) { s.Capsules = s.Capsules[:2] },
+		"gripper elsewhere":   func(s *robot.Swept) { s.Tool.P.Y += 0.01 },
+	} {
+		b := newBench(t)
+		p := b.plan()
+		for i := range p.Sweep {
+			spoil(&p.Sweep[i])
+		}
+		if _, err := b.guard.Go(t.Context(), p); refusal(err) != RulePlan || b.robot.moves() != 0 {
+			t.Errorf("%s: %v, %d moves", name, err, b.robot.moves())
+		}
+	}
+	b := newBench(t)
+	p := b.plan() // fingers that close meanwhile, and what is held beside the robot, are no faults
+	for i := range p.Sweep {
+		p.Sweep[i].Capsules[0].R += 0.02
+		p.Sweep[i].Capsules = append(p.Sweep[i].Capsules, robot.LinkCapsule{Link: "cup", Class: robot.ClassHeld, Capsule: p.Sweep[i].Capsules[0].Capsule})
+	}
+	if _, err := b.guard.Go(t.Context(), p); err != nil {
+		t.Error(err)
 	}
 }
 

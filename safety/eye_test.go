@@ -22,17 +22,18 @@ type eye struct {
 	mu    sync.Mutex
 	balls []geom.Capsule
 	noise func() float64 // metres
+	held  float64        // radius of a ball that the machine carries when its jaw holds; 0: none
 	seq   uint64
 }
 
 const floorZ = -0.05
 
-func newEye(r *rig) *eye {
+func newEye(r *rig, w int) *eye {
 	at := r3.Vec{X: 1.5, Y: 0.9, Z: 1.0}
 	z := r3.Unit(r3.Sub(r3.Vec{X: 0.3, Z: 0.3}, at))
 	x := r3.Unit(r3.Cross(z, r3.Vec{Z: 1}))
 	return &eye{r: r, info: sensor.Info{
-		Name: "third_person", Intrinsics: sensor.FromFovy(80, 60, geom.Rad(55)), HasColor: true, HasDepth: true,
+		Name: "third_person", Intrinsics: sensor.FromFovy(w, w*3/4, geom.Rad(55)), HasColor: true, HasDepth: true,
 		Mount: sensor.Mount{Pose: geom.Pose{P: at, R: geom.FromAxes(x, r3.Cross(z, x))}}, Range: [2]float64{0.1, 5}, Sigma: 0.001,
 	}}
 }
@@ -61,6 +62,12 @@ func (e *eye) Frame(context.Context, time.Time) (*sensor.Frame, error) {
 	for _, c := range e.r.kin.Capsules(s.Base, s.Q, s.Jaw.Aperture) {
 		things = append(things, c.Capsule)
 	}
+	balls := len(e.balls)
+	if s.Jaw.Holding && e.held > 0 {
+		at := e.r.kin.Tool(s.Base, s.Q).P
+		things = append([]geom.Capsule{{A: at, B: at, R: e.held}}, things...)
+		balls++
+	}
 	now := e.r.clock.Now()
 	e.seq++
 	in := e.info.Intrinsics
@@ -71,7 +78,7 @@ func (e *eye) Frame(context.Context, time.Time) (*sensor.Frame, error) {
 	pose := e.info.Mount.Pose
 	for i := range f.Depth {
 		ray := in.Unproject(float64(i%in.W), float64(i/in.W), 1)
-		d, rgb := cast(pose.P, r3.Unit(pose.Dir(ray)), things, len(e.balls))
+		d, rgb := cast(pose.P, r3.Unit(pose.Dir(ray)), things, balls)
 		if d *= 1 / r3.Norm(ray); d > 0 && e.noise != nil {
 			d += e.noise()
 		}

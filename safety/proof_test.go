@@ -55,6 +55,7 @@ type build struct {
 	stage  func(*stage.Options)
 	exact  bool // readings without encoder noise
 	disarm bool
+	fine   bool // a camera of 320 x 240 pixels, for small things
 }
 
 var ready = []float64{0, -math.Pi / 4, 0, -3 * math.Pi / 4, 0, math.Pi / 2, math.Pi / 4}
@@ -84,7 +85,11 @@ func newRig(t *testing.T, b build) *rig {
 	if !b.exact {
 		r.body.noise = rand.New(rand.NewPCG(1, 2))
 	}
-	r.eye = newEye(r)
+	w := 80
+	if b.fine {
+		w = 320
+	}
+	r.eye = newEye(r, w)
 	r.seen = &bentSource{Source: r.eye}
 	set := control.DefaultSettings()
 	if b.set != nil {
@@ -267,9 +272,9 @@ func (r *rig) goesOn() {
 	r.Helper()
 	r.machine.Break(robottest.Faults{})
 	r.machine.SetMode(robot.ModeReady, "") // a person has seen to what the last rung left
-	<-r.clock.After(50 * time.Millisecond)
 	r.body.heal()
 	r.seen.heal()
+	<-r.clock.After(time.Second) // the scene of then is not believed now
 	must(r.T, r.stage.ResetToReal())
 	r.move(r3.Vec{Z: 0.03})
 	if rep := r.runs(); rep.Outcome.Result != robot.ResultReached {

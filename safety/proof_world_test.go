@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,18 @@ func TestNudgedBetweenPreviewAndExecute(t *testing.T) {
 		r.push(geom.SE2{}, 0.015)
 		again(r)
 	})
+	prove(t, "every joint, either way", build{}, func(r *rig) {
+		for i := range r.machine.Machine().Q {
+			for _, by := range []float64{0.0092, -0.0092} { // half a degree is 0.0087
+				r.move(near)
+				dq := make([]float64, 7)
+				dq[i] = by
+				r.push(geom.SE2{}, dq...)
+				r.refused(stage.RuleLookAgain, "the robot moved")
+				must(r.T, r.stage.ResetToReal())
+			}
+		}
+	})
 	prove(t, "the elbow, and the tool stays", build{}, func(r *rig) {
 		r.move(near)
 		dq := r.elbow(0.03)
@@ -224,6 +237,39 @@ func TestNoiseAloneNeverKillsAPreview(t *testing.T) {
 		r.refused(stage.RuleLookAgain, "601 s ago")
 		r.look()
 		r.runs()
+	})
+}
+
+// What the jaw holds is not in the robot's way, and goes along with it.
+func TestHeldIsLeftOutAndCarried(t *testing.T) {
+	prove(t, "a ball", build{fine: true}, func(r *rig) {
+		r.machine.Break(robottest.Faults{Object: 0.05})
+		r.eye.held = 0.025
+		_, err := r.stage.Toggle("closed")
+		must(r.T, err)
+		r.look()
+		if rep := r.runs(); !rep.Outcome.JawTo.Holding {
+			r.Fatalf("nothing is held: %+v", rep.Outcome.JawTo)
+		}
+		if sc := r.fuser.Scene(); !sc.HasHeld || sc.Held.R > 0.05 {
+			r.Fatalf("the ball in the jaw is not known as held: %v, %+v", sc.HasHeld, sc.Held)
+		}
+		r.move(r3.Vec{Z: 0.05}) // fails when the ball is in the way of the hand
+		if n := r.stage.Snapshot().Check.Notes; len(n) != 0 {
+			r.Errorf("up and away: %q", n)
+		}
+		must(r.T, r.stage.ResetToReal())
+		s := r.machine.Machine()
+		r.eye.put(r3.Add(r.kin.Tool(s.Base, s.Q).P, r3.Vec{Z: -0.20}), 0.10) // its top is 7.5 cm under the ball
+		<-r.clock.After(time.Second)
+		for down, touches := range map[float64]bool{0.04: false, 0.085: true} {
+			r.move(r3.Vec{Z: -down})
+			notes := strings.Join(r.stage.Snapshot().Check.Notes, "; ")
+			if strings.Contains(notes, "held object") != touches {
+				r.Errorf("%.3f m down: %q, held %+v, %+v", down, notes, r.fuser.Scene().Held, r.stage.Snapshot().Check.Way)
+			}
+			must(r.T, r.stage.ResetToReal())
+		}
 	})
 }
 

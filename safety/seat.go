@@ -72,7 +72,7 @@ func (s *Seat) Take(name string) *Refused {
 	case name:
 	default:
 		quiet := now.Sub(s.last)
-		s.log.Warn("seat refused", slog.String("name", name), slog.String("holder", h), slog.Duration("quiet", quiet))
+		s.log.Warn("seat refused", slog.String("name", name), slog.String("holder", h), slog.Duration("quiet", quiet), slog.Duration("limit", s.silence))
 		return &Refused{
 			Rule: RuleSeat, Value: fmt.Sprintf("%q is driving, last call %.0f s ago", h, quiet.Seconds()), Limit: "one driver",
 			Next: fmt.Sprintf("watch, or wait: the seat is freed by end_episode, by %.0f s of silence or by an operator", s.silence.Seconds()),
@@ -112,8 +112,9 @@ func (s *Seat) TakeOver(operator string) (from string) {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	from = s.current(now)
+	attrs := append([]any{slog.String("operator", operator)}, s.past(from, now)...)
 	s.give(operator, now)
-	s.log.Warn("seat taken over", slog.String("operator", operator), slog.String("from", from))
+	s.log.Warn("seat taken over", attrs...)
 	return from
 }
 
@@ -121,10 +122,19 @@ func (s *Seat) TakeOver(operator string) (from string) {
 func (s *Seat) Release(operator string) (from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from = s.current(s.clock.Now())
+	now := s.clock.Now()
+	from = s.current(now)
 	s.holder = ""
-	s.log.Warn("seat released", slog.String("operator", operator), slog.String("from", from))
+	s.log.Warn("seat released", append([]any{slog.String("operator", operator)}, s.past(from, now)...)...)
 	return from
+}
+
+// past is who had the seat and for how long; it needs mu.
+func (s *Seat) past(from string, now time.Time) []any {
+	if from == "" {
+		return []any{slog.String("from", "")}
+	}
+	return []any{slog.String("from", from), slog.Duration("held", now.Sub(s.since)), slog.Duration("quiet", now.Sub(s.last))}
 }
 
 // Holder is who has the seat, since when, and when they last called; an empty name means that it is free.
