@@ -15,8 +15,10 @@ import (
 type envelope struct {
 	method string
 	id     json.RawMessage // nil for a notification
-	tool   string          // of tools/call
 	modern bool            // protocol 2026-07-28, which has no sessions
+
+	tool      string // of tools/call
+	arguments json.RawMessage
 }
 
 // fault is why a message can not be taken: it never reaches the library, so nothing was called.
@@ -105,6 +107,7 @@ func (s *Server) openCall(e envelope, params json.RawMessage) (envelope, *fault)
 	if json.Unmarshal(p["name"], &e.tool) != nil {
 		return bad(http.StatusBadRequest, "name of tools/call is %s, and must be a string: nothing was called", shown(string(p["name"])))
 	}
+	e.arguments = p["arguments"]
 	if meta := p["_meta"]; meta != nil && meta[0] != '{' {
 		return bad(http.StatusBadRequest, "_meta of tools/call is %s, and must be an object: nothing was called", shown(string(meta)))
 	}

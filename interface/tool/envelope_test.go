@@ -155,6 +155,9 @@ func TestStdioAnswersWhatIsNoMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFault(t, message{"a long line", 0, []string{"longer than 1048576 bytes", "nothing was called"}}, line)
+	if !strings.Contains(line, `"id":1,`) {
+		t.Errorf("who waits for the answer is not told: %s", line)
+	}
 	if got := p.call("9", "screenshot", `{}`); got.bad {
 		t.Errorf("after all that: %s", got.text())
 	}
@@ -185,6 +188,9 @@ func TestStdioStopGoesAheadOfTheQueue(t *testing.T) {
 	}
 	if r.st.Snapshot().Moving {
 		t.Error("still moving")
+	}
+	if n := r.r.count("stop"); n != 1 {
+		t.Errorf("%d stops recorded", n)
 	}
 	if err := p.in.Close(); err != nil {
 		t.Error(err)
@@ -219,4 +225,16 @@ func TestStdioClientThatTakesNoAnswersIsGone(t *testing.T) {
 	if err := p.in.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func (r *records) count(name string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, c := range r.all {
+		if c.Tool == name {
+			n++
+		}
+	}
+	return n
 }

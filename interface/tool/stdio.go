@@ -4,15 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
+	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"viad/interface/tool/door"
@@ -47,9 +49,9 @@ func (s *Server) ServeStdio(ctx context.Context, who door.Principal, in io.Reade
 	var dead *writeError
 	switch {
 	case errors.As(context.Cause(ctx), &dead):
-		return fmt.Errorf("stdio: the client takes no answers any more: %w", dead.err)
+		return fmt.Errorf("the client takes no answers any more: %w", dead.err)
 	case err != nil && ctx.Err() == nil:
-		return fmt.Errorf("stdio: %w", err)
+		return err
 	}
 	return nil
 }
@@ -77,15 +79,13 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// intake reads messages ahead of the library. What is no message is answered here and goes no further; a stop
-// stops the robot as soon as it is read, and then waits for its turn to be answered.
+// intake reads messages ahead of the library. What is no message is answered here and goes no further, and so is
+// stop: with the library it would wait behind whatever was sent before.
 type intake struct {
 	s     *Server
 	out   io.Writer
 	lines chan []byte
 	rest  []byte
-
-	stopping atomic.Bool
 }
 
 // Read gives the next bytes of the stream.
@@ -131,26 +131,66 @@ func (t *intake) take(ctx context.Context, line []byte, long bool) []byte {
 	line = quoteOdd(line)
 	e, bad := t.s.open(line)
 	if long {
-		bad = &fault{code: notRequest, id: []byte("null"), why: fmt.Sprintf("the message is longer than %d bytes: nothing was called", maxLine)}
+		bad = &fault{code: notRequest, id: idIn(line), why: fmt.Sprintf("the message is longer than %d bytes: nothing was called", maxLine)}
 	}
 	if bad != nil {
 		t.s.log.Warn("message refused", "why", bad.why)
-		if err := bad.write(t.out); err != nil {
-			t.s.log.Debug("refusal not sent", "err", err)
-		}
+		t.sent(bad.write(t.out))
 		return nil
 	}
-	if e.tool == stopName && t.stopping.CompareAndSwap(false, true) {
-		go t.stop(ctx)
+	if e.tool == stopName && !e.modern {
+		go t.stop(ctx, e)
+		return nil
 	}
 	return line
 }
 
-// stop stops the robot ahead of the call that asks for it.
-func (t *intake) stop(ctx context.Context) {
-	defer t.stopping.Store(false)
-	if r, err := t.s.halt(ctx, nil); err != nil || r.bad {
-		t.s.log.Error("stdio: stop not confirmed", "err", err)
+// stop carries out a call of stop, and answers it.
+func (t *intake) stop(ctx context.Context, e envelope) {
+	for _, d := range t.s.defs {
+		if d.name != stopName {
+			continue
+		}
+		c := &call{s: t.s, def: d, at: t.s.o.Clock.Now(), began: time.Now(), raw: e.arguments, requestID: string(e.id)}
+		r := c.answer(ctx)
+		t.s.finish(ctx, c, r)
+		b, err := json.Marshal(struct {
+			Version string              `json:"jsonrpc"`
+			ID      json.RawMessage     `json:"id"`
+			Result  *mcp.CallToolResult `json:"result"`
+		}{"2.0", e.id, r.result()})
+		if err == nil {
+			_, err = t.out.Write(append(b, '\n'))
+		}
+		t.sent(err)
+	}
+}
+
+// sent notes that an answer did not reach who is gone.
+func (t *intake) sent(err error) {
+	if err != nil {
+		t.s.log.Debug("answer not sent", "err", err)
+	}
+}
+
+// idIn is the id of a message of which only the start was kept, null when it is not in that.
+func idIn(b []byte) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if _, err := d.Token(); err != nil {
+		return json.RawMessage("null")
+	}
+	for {
+		name, err := d.Token()
+		if err != nil {
+			return json.RawMessage("null")
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return json.RawMessage("null")
+		}
+		if name == "id" && len(v) <= maxID {
+			return v
+		}
 	}
 }
 
