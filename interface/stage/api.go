@@ -92,6 +92,7 @@ type Snapshot struct {
 	Moving     bool
 	Last       *Report // outcome of the last execute, nil before the first
 	LastShown  bool    // its result was delivered
+	JustRan    bool    // nothing was staged since Last
 	Episode    int
 	Finished   bool // task succeeded: only end_episode is left
 	Now        time.Time

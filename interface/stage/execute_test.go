@@ -47,13 +47,16 @@ func TestExecute3D(t *testing.T) {
 		}
 		sn := s.Snapshot()
 		vec(t, "target", sn.Target.Pose.P, r3.Vec{X: .55, Z: .3})
-		if !sn.Check.Staged || sn.Last != rep || sn.LastShown || sn.Moving {
+		if !sn.Check.Staged || sn.Last != rep || sn.LastShown || sn.Moving || !sn.JustRan {
 			t.Errorf("snapshot %+v", sn)
 		}
 		d, err := s.Translate(r3.Vec{Y: .1})
 		ok(t, err)
 		vec(t, "delta", d, r3.Vec{Y: .1})
 		vec(t, "the commanded pose is the base of later edits", s.Snapshot().Target.Pose.P, r3.Vec{X: .55, Y: .1, Z: .3})
+		if s.Snapshot().JustRan {
+			t.Error("an edit leaves the outcome behind")
+		}
 		ok(t, s.ResetToReal())
 		vec(t, "reset", s.Snapshot().Target.Pose.P, r3.Vec{X: .5, Z: .3})
 	})

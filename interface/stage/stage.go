@@ -175,7 +175,7 @@ func (s *Stage) snapshot(l live, sc *perception.Scene, ready *safety.Refused) *S
 		Target: s.target(s.staged, l), Mode: s.staged.mode, Teleported: s.staged.teleported, BaseDelta: s.staged.delta,
 		Check: s.verdict.check, Orbit: s.orbit, Moving: s.activity == moving,
 		JawStaged: s.staged.mode == ModeGripper || s.staged.set && s.jawMoves(s.staged, l), JawBetween: l.ok && s.between(l.state.Jaw),
-		Last: s.last, LastShown: s.delivered, Episode: s.episode, Finished: s.finished, Now: s.o.Clock.Now(),
+		Last: s.last, LastShown: s.delivered, JustRan: s.last != nil && s.ranRev == s.rev, Episode: s.episode, Finished: s.finished, Now: s.o.Clock.Now(),
 	}
 	if !sn.Check.Staged {
 		sn.Check = Check{Reach: "The target is on the real gripper: nothing staged.", Refused: s.nothing(l)}

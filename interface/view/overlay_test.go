@@ -225,6 +225,20 @@ func TestVerdictsWarn(t *testing.T) {
 	if !has("Nothing may move: latched (e-stop: viactl)", bad) {
 		t.Errorf("latched with nothing staged: %+v", verdicts(&sn))
 	}
+	sn.Last = &stage.Report{Outcome: robot.Outcome{Result: robot.ResultContact, Stop: robot.StopConfirmed, Why: "56 N"}}
+	if has("Last waypoint", warn) {
+		t.Errorf("an outcome from before an edit: %+v", verdicts(&sn))
+	}
+	sn.JustRan = true
+	if !has("Last waypoint: contact (56 N); stopped, confirmed", warn) {
+		t.Errorf("after a contact: %+v", verdicts(&sn))
+	}
+	if sn.Last.Outcome.Stop = robot.StopNotConfirmed; !has("stop NOT confirmed", bad) {
+		t.Errorf("after a stop that was not confirmed: %+v", verdicts(&sn))
+	}
+	if sn.Last.Outcome.Result = robot.ResultReached; has("Last waypoint", bad) {
+		t.Errorf("after one that arrived: %+v", verdicts(&sn))
+	}
 	sn.State.Jaw, sn.Real.Open = robot.Jaw{Known: true, Aperture: .04, Holding: true}, false
 	if got := realJaw(&sn); got != "holds a thing" {
 		t.Errorf("a jaw on an object reads %q", got)

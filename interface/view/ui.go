@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"viad/drivers/geom"
+	"viad/drivers/robot"
 	"viad/drivers/sensor"
 	"viad/interface/stage"
 )
@@ -236,6 +237,13 @@ func verdicts(sn *stage.Snapshot) []verdict {
 			why += " (" + r.Value + ")"
 		}
 		out = append(out, verdict{"Nothing may move: " + why, bad})
+	}
+	if sn.JustRan && !sn.Moving && sn.Last.Outcome.Result != robot.ResultReached {
+		v := verdict{"Last waypoint: " + sn.Last.Summary(), warn}
+		if sn.Last.Outcome.Stop != robot.StopConfirmed {
+			v.col = bad
+		}
+		out = append(out, v)
 	}
 	if k.Staged && len(k.Notes) > 0 {
 		out = append(out, verdict{"Mind: " + strings.Join(k.Notes, "; "), warn})
