@@ -186,8 +186,8 @@ func (s *System) openMachine(context.Context) (err error) {
 const silent = 2 * time.Second
 
 // heldByStretch is the region of what Stretch holds: its fingers reach 10 cm ahead of the palm, and lidar
-// blurs by several centimetres what hangs between them.
-var heldByStretch = perception.HeldBox{Back: 0.10, Ahead: 0.12, Side: 0.03, Thick: 0.08} //nolint:gochecknoglobals // a constant in all but name
+// blurs by several centimetres what hangs between them. Its beams are as far apart at arm's length as the gap.
+var heldByStretch = perception.HeldBox{Back: 0.10, Ahead: 0.12, Side: 0.03, Thick: 0.08, Reach: 0.35, Gap: 0.03} //nolint:gochecknoglobals // a constant in all but name
 
 // openRecord puts the recorder and its gate around the guard.
 func (s *System) openRecord(context.Context) (err error) {

@@ -33,7 +33,7 @@ type Options struct {
 	Calib         map[string]geom.Pose // correction by source, applied on the sensor's side of its mount [none]
 	SelfMargin    float64              // points this near to hand or fingers are the robot's [0.015]
 	BodyMargin    float64              // likewise to arm or base, which capsules outline more coarsely [0.030]
-	Held          HeldBox              // [0.03 back, 0.07 ahead, 0.01 beside the pads, 0.05 thick]
+	Held          HeldBox              // [0.03 back, 0.07 ahead, 0.01 beside the pads, 0.05 thick, within 0.25, over gaps of 0.012]
 	MoveTol       float64              // a camera that moves more within its latency bound is not fused [0.003]
 	TurnTol       float64              // likewise in radians [0.006]
 	StateGap      time.Duration        // the farthest a state may be from an exposure [100 ms]
@@ -55,7 +55,7 @@ func (o *Options) defaults() {
 		o.Bounds = r3.Box{Min: r3.Vec{X: -1, Y: -1, Z: -0.2}, Max: r3.Vec{X: 1, Y: 1, Z: 1.4}}
 	}
 	if o.Held == (HeldBox{}) {
-		o.Held = HeldBox{Back: 0.03, Ahead: 0.07, Side: 0.01, Thick: 0.05}
+		o.Held = HeldBox{Back: 0.03, Ahead: 0.07, Side: 0.01, Thick: 0.05, Reach: 0.25, Gap: 0.012}
 	}
 	if o.StateGap == 0 {
 		o.StateGap = 100 * time.Millisecond

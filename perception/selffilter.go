@@ -8,27 +8,17 @@ import (
 	"viad/drivers/geom"
 )
 
-// HeldBox is the region of the tool frame in which points belong to what a closed jaw holds: x from -Back to
-// Ahead along the approach, y within half the aperture plus Side, z within Thick on either side. Metres.
-// A surface that the object still rests on falls into it too, until it is lifted.
-type HeldBox struct{ Back, Ahead, Side, Thick float64 }
-
 // selfFilter names the points that are the robot and what it holds.
 type selfFilter struct {
 	caps   []geom.Capsule // the robot at every exposure, odometry frame
 	segs   []segment
 	margin float64
 	held   bool
+	box    HeldBox
+	at     r3.Vec // of the closure point
 	toTool geom.Pose
 	half   r3.Vec // of the held region
 	mid    r3.Vec
-}
-
-// hold arms the held region.
-func (s *selfFilter) hold(tool geom.Pose, b HeldBox, aperture float64) {
-	s.held, s.toTool = true, tool.Inv()
-	s.half = r3.Vec{X: (b.Ahead + b.Back) / 2, Y: aperture/2 + b.Side, Z: b.Thick}
-	s.mid = r3.Vec{X: (b.Ahead - b.Back) / 2}
 }
 
 // apply classifies every point of v. Points come in Morton order, so the capsules near a block of about 6 cm
@@ -60,6 +50,7 @@ func (s *selfFilter) apply(v *voxels, l *lattice) (held geom.Capsule, any bool) 
 		}
 	}
 	if any {
+		s.grow(v, &lo, &hi)
 		held = boxCapsule(lo, hi)
 	}
 	return held, any
@@ -74,20 +65,6 @@ func (s *selfFilter) own(c *Cloud, i int, near []int) bool {
 		}
 	}
 	return false
-}
-
-// inHand reports that point i lies in the held region, and stretches lo and hi (tool frame) to it.
-func (s *selfFilter) inHand(c *Cloud, i int, lo, hi *r3.Vec) bool {
-	if !s.held {
-		return false
-	}
-	p := s.toTool.Point(c.At(i))
-	if d := r3.Sub(p, s.mid); math.Abs(d.X) > s.half.X || math.Abs(d.Y) > s.half.Y || math.Abs(d.Z) > s.half.Z {
-		return false
-	}
-	*lo = r3.Vec{X: min(lo.X, p.X), Y: min(lo.Y, p.Y), Z: min(lo.Z, p.Z)}
-	*hi = r3.Vec{X: max(hi.X, p.X), Y: max(hi.Y, p.Y), Z: max(hi.Z, p.Z)}
-	return true
 }
 
 // boxCapsule lies along the longest side of a box, as thick as the larger of the other two.
