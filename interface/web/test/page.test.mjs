@@ -1,6 +1,7 @@
 // The page in a real browser, against the daemon on the twin. CHROMIUM names another browser than Debian's.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createServer } from "node:http";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -151,6 +152,64 @@ describe("the page of the arm", () => {
     const cookie = `${c.name}=${c.value}`;
     assert.equal((await post({ cookie })).status, 403, "a cookie without an origin");
     assert.equal((await post({ cookie, origin: d.url })).status, 200);
+    await context.close();
+  });
+
+  it("has switches for operators, and shows what they did", async () => {
+    const { context, page, errors } = await open(d);
+    assert.equal(await page.textContent("#you"), "Switches: developer, operator");
+    const press = async (what, says) => {
+      await page.click(`#switches [data-act=${what}]`);
+      await page.waitForFunction(w => new RegExp(w).test(document.querySelector("#alerts .good")?.textContent ?? ""), says);
+    };
+    const off = what => page.isDisabled(`#switches [data-act=${what}]`);
+    const chip = want => page.waitForFunction(w => document.querySelector("#armed").textContent === w, want);
+    await press("estop", "latched");
+    await chip("latched");
+    assert.ok(await off("arm") && !await off("clear"));
+    await keep(page, "page-latched.png");
+    await press("clear", "cleared");
+    await chip("disarmed");
+    await press("arm", "^armed$");
+    await chip("armed");
+    await call(d, "gripper_translate", { d_z: -0.01 });
+    await page.waitForSelector("#switches [data-act=takeover]:disabled"); // one's own seat is nothing to take
+    await press("free", "the seat is free");
+    await page.waitForSelector("#switches [data-act=takeover]:not(:disabled)");
+    await press("takeover", "developer has the seat");
+    await page.waitForFunction(() => /Seatdeveloper/.test(document.querySelector("#state").textContent));
+    await press("free", "the seat is free");
+    assert.deepEqual(errors, []);
+    await context.close();
+  });
+
+  it("does nothing for a form or a script of another site, in the operator's own browser", async () => {
+    const { context } = await open(d);
+    const evil = createServer((req, res) => {
+      res.writeHead(200, { "content-type": "text/html" });
+      res.end(`<form method=post target=f><button>win</button></form><iframe name=f></iframe>`);
+    });
+    await new Promise(resolve => evil.listen(0, "localhost", resolve)); // another site than 127.0.0.1
+    const page = await context.newPage();
+    for (const what of ["disarm", "estop", "takeover", "stop"]) {
+      await page.goto(`http://localhost:${evil.address().port}/`);
+      await page.evaluate(([url, w]) => { document.querySelector("form").action = `${url}/api/${w}`; }, [d.url, what]);
+      const answer = page.waitForResponse(r => r.url() === `${d.url}/api/${what}`);
+      await page.click("button");
+      assert.ok((await answer).status() >= 400, `${what} by a form`);
+      const fetched = await page.evaluate(([url, w]) => fetch(`${url}/api/${w}`, { method: "POST", credentials: "include", mode: "no-cors" })
+        .then(r => r.type, () => "failed"), [d.url, what]);
+      assert.ok(["opaque", "failed"].includes(fetched));
+      assert.equal(await page.evaluate(([url, w]) => fetch(`${url}/api/${w}`, { method: "POST", credentials: "include", headers: { "X-Viad-Page": "1" } })
+        .then(() => "read", () => "failed"), [d.url, what]), "failed");
+    }
+    evil.close();
+    evil.closeAllConnections();
+    const own = await context.newPage();
+    await own.goto(d.url);
+    await own.waitForSelector("#link.good");
+    assert.equal(await own.textContent("#armed"), "armed");
+    assert.ok(!(await own.textContent("#state")).includes("Seatdeveloper"));
     await context.close();
   });
 
