@@ -3,6 +3,7 @@ package safety
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -381,5 +382,62 @@ func TestLimitsAreChecked(t *testing.T) {
 		if err := l.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
+	}
+}
+
+// TestEveryLimitIsANumber: no limit, and no corner of a box or polygon, passes as NaN, infinite or less than nothing.
+func TestEveryLimitIsANumber(t *testing.T) {
+	full := func() Limits {
+		l := DefaultLimits(newGantry(true).Model())
+		l.SlideMargin = 0.01
+		l.ToolBox = &Box{X: Span{-1, 1}, Y: Span{-1, 1}, Z: Span{-1, 1}}
+		l.KeepIn = [][2]float64{{-1, -1}, {1, -1}, {0, 1}}
+		return l
+	}
+	good := full()
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	var each func(at reflect.Value, f func(reflect.Value))
+	each = func(at reflect.Value, f func(reflect.Value)) {
+		switch at.Kind() {
+		case reflect.Float64, reflect.Int64:
+			f(at)
+		case reflect.Pointer:
+			each(at.Elem(), f)
+		case reflect.Struct:
+			for i := range at.NumField() {
+				each(at.Field(i), f)
+			}
+		case reflect.Array, reflect.Slice:
+			for i := range at.Len() {
+				each(at.Index(i), f)
+			}
+		default:
+			t.Fatalf("a limit of kind %v", at.Kind())
+		}
+	}
+	count := 0
+	each(reflect.ValueOf(&good), func(reflect.Value) { count++ })
+	for k := range count {
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e12} {
+			l, i := full(), 0
+			each(reflect.ValueOf(&l), func(v reflect.Value) {
+				if i == k && v.Kind() == reflect.Float64 {
+					v.SetFloat(bad)
+				} else if i == k {
+					v.SetInt(-1)
+				}
+				i++
+			})
+			if err := l.Validate(); err == nil {
+				t.Errorf("limit %d passes as %v: %+v", k, bad, l)
+			}
+			n++
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d spoilt limits", n)
 	}
 }
