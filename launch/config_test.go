@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -298,6 +300,35 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// FuzzValue puts anything in the place of one value of the manual.
+func FuzzValue(f *testing.F) {
+	for n, v := range []string{
+		"1e308 m", "-0 m", "1e-320 s", "0x1p-2 m", "٣ m", "1_000 m", "+1 m", "1,5 m", ".5 m", "1e9 min", "Infinity s", "1 %", "1000 %", "-1", "[]", "[1 m, 2 m, 3 m]", "{}", "~",
+		"&a 1 m", "*a", "!!float 1 m", "\"1 m\"", "'1 m'", "true", "auto", "franka", "2d", "0.0.0.0:1", ":0", "localhost:99999", "[::1]:1", "127.1:1", "0177.0.0.1:1", "127.0.0.1.evil.example:1", "| \n  x",
+	} {
+		f.Add(uint8(7*n), v)
+	}
+	manual, err := os.ReadFile("twin-franka.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	values := regexp.MustCompile(`(?m)^ *[a-z_]+: +([^ #\n][^#\n]*?)(?: +#.*)?$`).FindAllSubmatchIndex(manual, -1)
+	if len(values) < 60 {
+		f.Fatalf("only %d values found in the manual", len(values))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, value string) {
+		at := values[int(which)%len(values)]
+		text := slices.Concat(manual[:at[2]], []byte(value), manual[at[3]:])
+		c, err := Parse("x.yaml", text)
+		if (c == nil) == (err == nil) {
+			t.Fatal("both or neither of config and error")
+		}
+		if c != nil {
+			mustBeSafe(t, c)
+		}
+	})
+}
+
 // mustBeSafe checks in its own words what no launch file may do.
 func mustBeSafe(t *testing.T, c *Config) {
 	t.Helper()
@@ -305,7 +336,7 @@ func mustBeSafe(t *testing.T, c *Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near := host == "localhost" || strings.HasPrefix(host, "127.") || host == "::1" || strings.HasPrefix(host, "::ffff:127.") || net.ParseIP(host).IsLoopback()
+	near := host == "localhost" || net.ParseIP(host).IsLoopback()
 	for what, bad := range map[string]bool{
 		"a token in clear on a network":  !near && !c.Listen.TLS.Generate && (c.Listen.TLS.Cert == "" || c.Listen.TLS.Key == ""),
 		"a generated token on a network": c.Tokens.Generate && !near,
