@@ -257,7 +257,7 @@ func (r *rig) echo(lag time.Duration) {
 			r.body.set(func() {
 				r.body.state = func(s robot.State) robot.State {
 					p := tr.At(s.Received.Add(-r.clock.offset()).Sub(start))
-					s.Q, s.QD, s.Base, s.Changed = p.Q, p.QD, p.Base, s.Received
+					s.Q, s.QD, s.Base, s.BaseV, s.Changed = p.Q, p.QD, p.Base, p.BaseV, s.Received
 					return s
 				}
 			})
@@ -289,6 +289,14 @@ func TestEchoingDriver(t *testing.T) {
 			}
 		})
 	}
+	turn := build{robot: control.Stretch4(), q: []float64{0.6, 0.1, 0.1, 0.2, 0}, exact: true}
+	prove(t, "of one coordinate", turn, func(r *rig) {
+		must(r.T, r.stage.NavRotate(0.5))
+		r.look()
+		r.echo(25 * time.Millisecond)
+		rep := r.runs()
+		r.came(rep, robot.ResultUnknown, robot.StopNotConfirmed, "shows no motion: the driver echoes")
+	})
 	prove(t, "and no camera", build{exact: true}, func(r *rig) {
 		r.move(aside)
 		r.echo(0)

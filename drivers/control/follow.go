@@ -10,12 +10,13 @@ import (
 
 // What an exact reading is.
 const (
-	exactTo   = 1e-6 // radians or metres: nearer than this to the command a motor does not come, nor an encoder
-	speedOf   = 0.01 // per second: a command slower than this tells nothing
-	lagStep   = 10 * time.Millisecond
-	lagMost   = 300 * time.Millisecond // how late an echo may come
-	lagNegAt  = -20 * time.Millisecond // and how early, by the clocks' grain
-	refinings = 3
+	exactTo    = 1e-6 // radians or metres: nearer than this to the command a motor does not come, nor an encoder
+	speedOf    = 0.01 // per second: a command slower than this tells nothing
+	exactSpeed = 1e-5 // per second
+	lagStep    = 10 * time.Millisecond
+	lagMost    = 300 * time.Millisecond // how late an echo may come
+	lagNegAt   = -20 * time.Millisecond // and how early, by the clocks' grain
+	refinings  = 3
 )
 
 // compare judges one new reading against what was commanded, at the time of the reading.
@@ -53,7 +54,8 @@ func fastest(p robot.Point) float64 {
 	return v
 }
 
-// exact says whether s is, without any noise, a point of the commanded path not long before el, or its end.
+// exact says whether s is, without any noise, a point of the commanded path not long before el, or its end. The lag is
+// free, so that what moves along one coordinate alone is always somewhere on the path: there the speed must agree too.
 func exact(t robot.Trajectory, s robot.State, el time.Duration) (lag time.Duration, ok bool) {
 	if off(t.At(t.Duration()), s) <= exactTo {
 		return 0, true
@@ -82,7 +84,28 @@ func exact(t robot.Trajectory, s robot.State, el time.Duration) (lag time.Durati
 		}
 		at += time.Duration(gap / v * float64(time.Second))
 	}
-	return at, off(t.At(el-at), s) <= exactTo
+	p := t.At(el - at)
+	return at, off(p, s) <= exactTo && (moving(p) > 1 || offSpeed(p, s) <= exactSpeed)
+}
+
+// moving is how many coordinates move at p.
+func moving(p robot.Point) (n int) {
+	for _, v := range append([]float64{p.BaseV.X, p.BaseV.Y, p.BaseV.Yaw}, p.QD...) {
+		if math.Abs(v) >= speedOf {
+			n++
+		}
+	}
+	return n
+}
+
+// offSpeed is the largest difference of any speed from the command, per second. The base's measured speed is in its own
+// frame, its command in that of odometry: their amounts are compared.
+func offSpeed(p robot.Point, s robot.State) float64 {
+	d := math.Max(math.Abs(p.BaseV.Norm()-s.BaseV.Norm()), math.Abs(p.BaseV.Yaw-s.BaseV.Yaw))
+	for i, v := range p.QD {
+		d = math.Max(d, math.Abs(v-s.QD[i]))
+	}
+	return d
 }
 
 // off is the largest distance of any coordinate from the command, radians or metres.
