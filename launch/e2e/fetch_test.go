@@ -144,8 +144,12 @@ func (m *mobile) grasp(at vec) {
 		if m.take() {
 			return
 		}
-		m.jaws("open")
-		m.reach(m.where().add(vec{0, 0, 0.15}))
+		if !m.real().Open {
+			m.jaws("open")
+		}
+		m.level(yaw)
+		m.stageTo(back(m.where(), yaw, 0.20))
+		m.run()
 	}
 	m.t.Fatal("three grasps closed on nothing")
 }
@@ -163,6 +167,17 @@ func (m *mobile) align(yaw float64) float64 {
 	m.stageTo(back(t.at, t.yaw, 0.13))
 	m.run()
 	return t.yaw
+}
+
+// level stages the orientation that the gripper lost in a contact.
+func (m *mobile) level(yaw float64) {
+	m.t.Helper()
+	a := m.real().Approach
+	down := math.Atan2(-a.Z, math.Hypot(a.X, a.Y)) * 180 / math.Pi
+	left := (yaw - m.base.yaw - m.real().heading()) * 180 / math.Pi
+	if math.Abs(down-pitched)+math.Abs(left) > 1 {
+		m.saw(m.do("ee_wrist_centric_rotate", wristTurn{Up: clamp(down-pitched, 45), Left: clamp(left, 45)}))
+	}
 }
 
 // turnTo stages a turn of the pitched gripper about the vertical, so that its opening stays level.
