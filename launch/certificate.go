@@ -125,6 +125,9 @@ func (s *System) openTLS(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the certificate of listen.tls cannot be used: %w", err)
 	}
+	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
+		s.log.Warn("others on this machine may read the certificate's key: chmod 600", "file", key, "mode", info.Mode().Perm().String())
+	}
 	if now := time.Now(); now.After(pair.Leaf.NotAfter) {
 		s.log.Warn("the certificate has ended, and clients will refuse it", "file", cert, "ended", pair.Leaf.NotAfter)
 	}

@@ -152,6 +152,9 @@ func TestTheToolsOverTLS(t *testing.T) {
 	if !strings.HasPrefix(d.MCP(), "https://127.0.0.1:") {
 		t.Fatal(d.MCP())
 	}
+	if out, err := d.viactl("status"); err != nil || !strings.Contains(out, d.shown.finger+", "+d.shown.path) {
+		t.Errorf("the status does not show the certificate: %v\n%s", err, out)
+	}
 	for proto, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		hc := trusting(t, d, h2)
 		r, err := hc.Get(strings.TrimSuffix(d.MCP(), "mcp") + "page.css")

@@ -133,6 +133,7 @@ func show(w io.Writer, s *operator.Status) {
 	line("episode", fmt.Sprint(s.Episode))
 	line("record", s.Record)
 	line("agents", s.MCP)
+	line("tls", s.TLS)
 	line("page", s.Page)
 	if s.Refused > 0 {
 		line("refused", fmt.Sprintf("%d requests at the door, for host, origin or token", s.Refused))

@@ -80,6 +80,7 @@ type Status struct {
 	Episode  int      `json:"episode"`            // counts episodes since the start
 	Refused  uint64   `json:"refused_requests"`   // turned away at the door since the start, for host, origin or token
 	MCP      string   `json:"mcp,omitempty"`      // address of the agent's door
+	TLS      string   `json:"tls,omitempty"`      // fingerprint and file of its certificate
 	Page     string   `json:"page,omitempty"`     // address of the people's page
 	Record   string   `json:"record,omitempty"`   // folder of the running episode
 	Warnings []string `json:"warnings,omitempty"` // what needs a person, e.g. a recording that stopped
