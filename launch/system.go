@@ -168,6 +168,9 @@ func (s *System) openMachine(context.Context) (err error) {
 	if s.kin.Model().Mobile {
 		o.Held = heldByStretch
 	}
+	if c.Robot.Pace != "fast" { // a ticker would keep a fast clock running
+		o.StateHz = 50
+	}
 	if s.fuser, err = perception.NewFuser(o); err != nil {
 		return err
 	}
