@@ -97,3 +97,22 @@ func TestBannerIsWhatTheReadmeShows(t *testing.T) {
 		}
 	}
 }
+
+// What the README shows for another machine is a launch file that works, and the lines are those that its start prints.
+func TestReadmeForAnotherMachine(t *testing.T) {
+	readme := text(t, "README.md")
+	_, block, _ := strings.Cut(readme, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	for n := 0; strings.Contains(block, "sha256:..."); n++ {
+		block = strings.Replace(block, "sha256:...", HashToken(strings.Repeat("x", n)), 1)
+	}
+	c, err := Parse("README.md", []byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(c.trustLines("0.0.0.0:8787", certificate{path: "x", finger: "y", own: true}), "\n") {
+		if strings.HasPrefix(line, "  ") && line != "  y" && !strings.Contains(readme, "\n"+strings.TrimSpace(line)+"\n") {
+			t.Errorf("README.md does not show what a start prints: %s", line)
+		}
+	}
+}
