@@ -186,6 +186,9 @@ func TestStdioStopGoesAheadOfTheQueue(t *testing.T) {
 	if got, err := parseWire(p.answer("3")); err != nil || got.bad {
 		t.Errorf("stop: %v %s", err, got.text())
 	}
+	if _, err := parseWire(p.answer("2")); err != nil { // the motion ends on its own goroutine
+		t.Error(err)
+	}
 	if r.st.Snapshot().Moving {
 		t.Error("still moving")
 	}
