@@ -192,7 +192,7 @@ func TestSlowArrivals(t *testing.T) {
 		}
 		r.goesOn()
 	})
-	prove(t, "31 s", build{set: slowly(0.02)}, func(r *rig) {
+	prove(t, "31 s", build{set: slowly(0.03)}, func(r *rig) {
 		r.move(aside)
 		called := r.clock.Now()
 		<-r.clock.After(5 * time.Second) // it waited for its turn: the cap counts from the call

@@ -32,7 +32,7 @@ func dead(context.Context, time.Time, frameFunc) (*sensor.Frame, error) {
 func TestClockJumps(t *testing.T) {
 	for _, by := range []time.Duration{10 * time.Second, -10 * time.Second, time.Hour, -time.Hour} {
 		for _, stamps := range []string{"the daemon's clock", "the driver's clock"} {
-			prove(t, by.String()+", readings on "+stamps, build{set: slowly(0.02)}, func(r *rig) {
+			prove(t, by.String()+", readings on "+stamps, build{set: slowly(0.035)}, func(r *rig) {
 				r.move(aside)
 				begun := r.clock.Inner.Now()
 				rep := r.meanwhile(half, func() {

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"viad/drivers/robot"
 )
@@ -108,8 +107,7 @@ const (
 	startSpeed = 0.1   // per second: a trajectory starts at rest
 	limitSlack = 0.002 // rad or m
 	speedSlack = 1.1
-	endSpeed   = 0.02             // per second: a trajectory begins and ends at rest
-	maxGoal    = 45 * time.Second // one goal is bounded
+	endSpeed   = 0.02 // per second: a trajectory begins and ends at rest
 )
 
 // newSpline checks a trajectory and turns it into axis order. measured is the present axis position.
@@ -120,8 +118,8 @@ func newSpline(m *robot.Model, axes []axis, tr robot.Trajectory, measured []floa
 	if tr.Points[0].T != 0 {
 		return nil, fmt.Errorf("twin: the trajectory starts at %v, not at 0", tr.Points[0].T)
 	}
-	if d := tr.Duration(); d > maxGoal {
-		return nil, fmt.Errorf("twin: a trajectory of %v is longer than the %v that one goal may take", d, maxGoal)
+	if d := tr.Duration(); d > robot.LongestGoal {
+		return nil, fmt.Errorf("twin: a trajectory of %v is longer than the %v that one goal may take", d, robot.LongestGoal)
 	}
 	s := &spline{}
 	for i, p := range tr.Points {

@@ -122,7 +122,7 @@ func TestGoSlowBody(t *testing.T) {
 func TestGoThirtySeconds(t *testing.T) { synctest.Test(t, goThirtySeconds) }
 
 func goThirtySeconds(t *testing.T) {
-	r := newRig(t, func(s *Settings) { s.SpeedScale = 0.025 })
+	r := newRig(t, func(s *Settings) { s.SpeedScale = 0.035 })
 	p := r.plan(r3.Vec{Y: 0.30, Z: -0.1})
 	if p.Traj.Duration() < 31*time.Second {
 		t.Fatalf("the plan takes only %v", p.Traj.Duration())

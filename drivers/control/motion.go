@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"viad/drivers/geom"
@@ -175,7 +176,7 @@ func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (en
 	case s.Mode == robot.ModeFaulted || s.Mode == robot.ModeRunstopped:
 		return cut(robot.ResultFaulted, fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault)))
 	case capped:
-		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %.0f s cap on motions%s", m.deadline.Sub(m.start).Seconds(), m.remaining()))
+		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %s s cap on motions%s", strconv.FormatFloat(math.Round(m.deadline.Sub(m.start).Seconds()*10)/10, 'f', -1, 64), m.remaining()))
 	case now.Sub(m.good.Received).Abs() > c.set.StateAge:
 		return cut(robot.ResultUnknown, fmt.Sprintf("no complete joint state for %v, limit %v", now.Sub(m.good.Received).Round(time.Millisecond), c.set.StateAge))
 	}

@@ -61,6 +61,11 @@ func (p *Planner) Plan(s robot.State, w robot.Waypoint) (robot.Plan, error) {
 		return robot.Plan{}, err
 	}
 	p.finish(&plan, knots)
+	if d := plan.Traj.Duration(); d > robot.LongestGoal {
+		return robot.Plan{}, &robot.Unreachable{Near: plan.Start, Gap: plan.Start.Dist(plan.End), Turn: plan.Start.Angle(plan.End), Why: fmt.Sprintf(
+			"the way there takes %.0f s at the speeds that the operator allows, and one motion may take %.0f s", d.Seconds(), robot.LongestGoal.Seconds(),
+		)}
+	}
 	if err := p.checkSelf(&plan); err != nil {
 		return robot.Plan{}, err
 	}

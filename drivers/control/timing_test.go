@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/spatial/r3"
 
 	"viad/drivers/geom"
+	"viad/drivers/robot"
 )
 
 // The profile against its integral, done numerically: position is the integral of speed, speed of
@@ -99,6 +101,30 @@ func TestSpeedScale(t *testing.T) {
 			t.Errorf("scale %v takes %v, the scale before took %v", sc, plan.Traj.Duration(), last)
 		}
 		last = plan.Traj.Duration()
+	}
+}
+
+// TestNoPlanIsLongerThanABodyTakes: at a small share of the speed a way can take minutes; the plan says so, and not
+// the body once it is commanded.
+func TestNoPlanIsLongerThanABodyTakes(t *testing.T) {
+	k := kinOf(t, Panda())
+	s := at(k, geom.SE2{}, ready[:])
+	for share, fine := range map[float64]bool{0.05: true, 0.01: false} {
+		set := DefaultSettings()
+		set.SpeedScale = share
+		p, err := NewPlanner(k, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		way := r3.Scale(2, tenCM)
+		plan, err := p.Plan(s, pose(k.Tool(s.Base, s.Q), way))
+		var u *robot.Unreachable
+		switch {
+		case fine && (err != nil || plan.Traj.Duration() > robot.LongestGoal):
+			t.Errorf("share %v: %v, %v", share, plan.Traj.Duration(), err)
+		case !fine && (!errors.As(err, &u) || !strings.Contains(u.Why, "one motion may take 45 s") || math.Abs(u.Gap-r3.Norm(way)) > 1e-5):
+			t.Errorf("share %v: %v, %v", share, plan.Traj.Duration(), err)
+		}
 	}
 }
 

@@ -332,6 +332,10 @@ func (r Rung) String() string {
 	return [...]string{"zero velocity", "cancel", "hold", "runstop"}[r]
 }
 
+// LongestGoal bounds one trajectory: a body must take one so long, and may refuse a longer one. A goal that nobody
+// ends then ends by itself. Motions are stopped earlier by a cap of their own.
+const LongestGoal = 45 * time.Second
+
 // Body is a machine: franka, stretch and the twin. Only control calls it.
 type Body interface {
 	State() State

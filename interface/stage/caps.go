@@ -110,6 +110,11 @@ func (u unit) of(v float64) string {
 	return number(v) + " m"
 }
 
+// seconds prints a duration to the tenth of a second, without what is zero.
+func seconds(d time.Duration) string {
+	return number(math.Round(d.Seconds()*10)/10) + " s"
+}
+
 func number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'f', -1, 64)

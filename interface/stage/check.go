@@ -76,7 +76,7 @@ func (s *Stage) judge(w staged, l live, sc *perception.Scene) verdict {
 	c.Duration = plan.Traj.Duration() + s.jawTime(wp, l)
 	c.Reach = s.reachText(&plan)
 	if c.Duration > s.o.Caps.Motion {
-		v.notes = append(v.notes, fmt.Sprintf("the motion takes %.1f s and will be stopped at %.0f s, before it arrives: stage a nearer target", c.Duration.Seconds(), s.o.Caps.Motion.Seconds()))
+		v.notes = append(v.notes, fmt.Sprintf("the motion takes %.1f s and will be stopped at %s, before it arrives: stage a nearer target", c.Duration.Seconds(), seconds(s.o.Caps.Motion)))
 	}
 	s.inScene(&v, sc)
 	return v

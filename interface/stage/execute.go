@@ -85,7 +85,7 @@ func (s *Stage) begin(ctx context.Context, called time.Time, driver uint64) (*ru
 	s.work.Lock()
 	defer s.work.Unlock()
 	if ctx.Err() != nil {
-		return nil, refuse(RuleClientGone, "the request ended before the motion began", "", "Nothing moved; call again.")
+		return nil, refuse(RuleClientGone, "the request ended before the motion began", "", "Call again.")
 	}
 	s.awaitRest(ctx)
 	l := s.live()
@@ -169,7 +169,7 @@ func (s *Stage) late(deadline time.Time) *safety.Refused {
 		return nil
 	}
 	return refuse(RuleTimeCap, fmt.Sprintf("%.1f s since the call", (s.o.Caps.Motion+over).Seconds()),
-		fmt.Sprintf("%.0f s", s.o.Caps.Motion.Seconds()), "Call execute again.")
+		seconds(s.o.Caps.Motion), "Call execute again.")
 }
 
 // mayRun holds the rules that need no plan.
@@ -251,7 +251,7 @@ func (s *Stage) unmoved(err error) error {
 	if errors.As(err, &r) {
 		return r
 	}
-	return s.refused("execute", refuse(RuleNotMoved, err.Error(), "", "Nothing moved; check the robot's state, then execute again."))
+	return s.refused("execute", refuse(RuleNotMoved, err.Error(), "", "Check the robot's state, then execute again."))
 }
 
 // report renews the scene, measures what the motion came to and asks the judge.

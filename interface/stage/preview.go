@@ -117,7 +117,7 @@ func (s *Stage) preview(l live) *safety.Refused {
 		return refuse(RuleLookAgain, "the staged target changed after the last look", "a look after every change", look)
 	}
 	if age := s.o.Clock.Now().Sub(s.seen.at); !(age >= 0 && age <= s.o.PreviewAge) { // a clock that went back says nothing of age
-		r := refuse(RuleLookAgain, fmt.Sprintf("last look %.0f s ago", age.Seconds()), fmt.Sprintf("%.0f s", s.o.PreviewAge.Seconds()), look)
+		r := refuse(RuleLookAgain, "last look "+seconds(age)+" ago", seconds(s.o.PreviewAge), look)
 		r.Numbers = []safety.Number{{Name: "age", Value: age.Seconds()}}
 		return r
 	}
