@@ -21,7 +21,9 @@ test: ## unit, physics and end-to-end tests: under 12 minutes on two cores
 	$(GO) test -short -p $(P) -timeout 12m ./...
 
 check: ## the race detector and longer forms: under 25 minutes more
-	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v /launch/e2e)
+	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v -e /launch$$ -e /launch/e2e -e /launch/soak)
+	$(GO) test -race -p 1 -timeout 25m ./launch -short
+	$(GO) test -race -timeout 25m ./launch/soak
 	$(GO) test -race -timeout 25m ./launch/e2e -seeds 1
 
 long: soak ## every seed and the full lengths, by hand; figures in docs/

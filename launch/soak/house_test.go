@@ -395,7 +395,11 @@ func firstWords(text string) string { return rule.FindString(text) }
 // refused must be one sentence that begins with the tool's name.
 func (g *guest) refused(s step, r *reply) {
 	text := r.text()
-	rest, ok := strings.CutPrefix(text, s.tool+" ")
+	told := text
+	if strings.HasPrefix(text, "repeated: ") { // a stored answer says first that it is one
+		_, told, _ = strings.Cut(text, "judged anew. ")
+	}
+	rest, ok := strings.CutPrefix(told, s.tool+" ")
 	if s.tool == "stop" && strings.HasPrefix(text, "stop: ") {
 		rest, ok = "failed: "+text, true
 		g.h.add("stops not confirmed")
