@@ -166,14 +166,14 @@ func TestStatesInterpolate(t *testing.T) {
 		}
 	}
 	for i := range 6 { // two more than it holds
-		put(20*i, 0.1*float64(i), 3.1+0.02*float64(i)) // yaw passes pi
+		put(20*i, 0.02*float64(i), 3.1+0.02*float64(i)) // yaw passes pi
 	}
 	r.at(3).Base.Yaw -= 2 * math.Pi // as an encoder may report it
 	for _, c := range []struct {
 		ms      int
 		q, yaw  float64
 		wantErr bool
-	}{{70, 0.35, 3.17, false}, {80, 0.4, 3.18, false}, {90, 0.45, 3.19, false}, {110, 0.51, 3.2, false}, {30, 0.19, 3.14, false}, {300, 0, 0, true}, {-200, 0, 0, true}} {
+	}{{70, 0.07, 3.17, false}, {80, 0.08, 3.18, false}, {90, 0.09, 3.19, false}, {110, 0.11, 3.2, false}, {30, 0.03, 3.14, false}, {300, 0, 0, true}, {-200, 0, 0, true}} {
 		got, err := r.when(epoch.Add(time.Duration(c.ms)*time.Millisecond), 100*time.Millisecond)
 		if (err != nil) != c.wantErr {
 			t.Errorf("at %d ms: %v", c.ms, err)
@@ -186,6 +186,18 @@ func TestStatesInterpolate(t *testing.T) {
 	put(10, 0.7, 0) // time ran backwards: nothing before counts any more
 	if r.n != 1 || r.at(0).Q[0] != 0.7 {
 		t.Errorf("after a jump backwards the ring holds %d states", r.n)
+	}
+	put(30, 0.71, 0)
+	if r.n != 2 {
+		t.Errorf("a motion empties the ring")
+	}
+	for _, to := range []struct{ q, yaw float64 }{{0.2, 0}, {0.71, 1.5}} { // elsewhere, without a motion that leads there
+		put(50, 0.71, 0)
+		put(70, to.q, to.yaw)
+		if got, err := r.when(epoch.Add(60*time.Millisecond), 100*time.Millisecond); r.n != 1 || err != nil || math.Abs(got.base.Yaw-to.yaw) > 1e-9 {
+			t.Errorf("to %v: the ring holds %d states, 10 ms before %+v, %v", to, r.n, got, err)
+		}
+		r.n = 0
 	}
 }
 

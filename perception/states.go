@@ -29,8 +29,9 @@ func (r *states) at(i int) *robot.State {
 	return &r.buf[(r.next-r.n+i+2*len(r.buf))%len(r.buf)]
 }
 
-// add keeps a state. A time that runs backwards (a twin that was reset, a clock that jumped) empties the ring:
-// its old states say nothing about what comes now.
+// add keeps a state. A time that runs backwards (a clock that jumped) empties the ring, and so does a robot that is
+// elsewhere without having moved there (a twin that was reset): the old states say nothing about what comes now, and
+// nothing was ever between them and it.
 func (r *states) add(s robot.State) error {
 	if !s.Complete(r.model) {
 		return errIncomplete
@@ -40,7 +41,7 @@ func (r *states) add(s robot.State) error {
 	}
 	if r.n > 0 {
 		last := r.at(r.n - 1)
-		if s.Received.Before(last.Received) {
+		if s.Received.Before(last.Received) || jumped(r.model, last, &s) {
 			r.n = 0
 		} else if s.Received.Equal(last.Received) {
 			*last = s
@@ -51,6 +52,26 @@ func (r *states) add(s robot.State) error {
 	r.next = (r.next + 1) % len(r.buf)
 	r.n = min(r.n+1, len(r.buf))
 	return nil
+}
+
+// How far a robot may come between two states: twice what its joints can do, and what is generous for any base.
+const (
+	jumpSlack = 0.02 // rad or m
+	baseSpeed = 2.0  // m/s
+	baseTurn  = 4.0  // rad/s
+)
+
+// jumped reports that no motion leads from a to b.
+func jumped(m *robot.Model, a, b *robot.State) bool {
+	dt := b.Received.Sub(a.Received).Seconds()
+	for i, j := range m.Joints {
+		if d := b.Q[i] - a.Q[i]; !(d <= 2*j.Vel*dt+jumpSlack && d >= -2*j.Vel*dt-jumpSlack) {
+			return true
+		}
+	}
+	by := a.Base.Inv().Mul(b.Base)
+	turn := geom.WrapAngle(by.Yaw)
+	return !(by.Norm() <= baseSpeed*dt+jumpSlack && turn <= baseTurn*dt+jumpSlack && turn >= -baseTurn*dt-jumpSlack)
 }
 
 // config is what places every link.
