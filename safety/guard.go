@@ -111,7 +111,13 @@ func (g *Guard) ready(s robot.State, now time.Time) *Refused {
 		return found(RuleBusy, "a motion is running", "", "wait for its result or stop it",
 			Number{"running", g.clock.Now().Sub(g.motion.since).Seconds()})
 	}
-	return g.fit(s, now)
+	if f := g.fit(s, now); f != nil {
+		return f
+	}
+	if !g.stopped.IsZero() && !s.Received.After(g.stopped) { // what is planned from it would be from before the stop
+		return found(RuleBusy, "no reading since the stop", "", "wait for the next one")
+	}
+	return nil
 }
 
 // fit says whether a state, read just after now, may move the robot; it needs mu. The other order would age

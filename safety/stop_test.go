@@ -100,6 +100,7 @@ func TestStopNotConfirmedLatches(t *testing.T) {
 			if _, err := b.guard.Go(t.Context(), p); refusal(err) != RuleArmed {
 				t.Errorf("%s: clearing a latch armed the robot: %v", name, err)
 			}
+			<-b.clock.After(time.Millisecond) // the next reading
 			if err := b.guard.Arm("anna"); err != nil || b.guard.Ready() != nil {
 				t.Errorf("%s: %v, %v", name, err, b.guard.Ready())
 			}
