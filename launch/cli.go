@@ -77,10 +77,16 @@ type startError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 func (e startError) Unwrap() error { return e.error }
 
-// Main runs the command line and returns the exit code. SIGTERM and SIGINT stop the robot and then the
+// Main runs the command line and returns the exit code. SIGTERM, SIGINT and SIGHUP stop the robot and then the
 // daemon; a second one ends the process at once.
 func Main(args []string, in io.Reader, out, complaints io.Writer) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	// Who reads the log may go, or the terminal: that must not end the process in the middle of a motion.
+	signal.Ignore(syscall.SIGPIPE)
+	ends := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants to outlive its terminal
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), ends...)
 	defer cancel()
 	unhook := context.AfterFunc(ctx, cancel) // from now on a second signal has its usual effect
 	defer unhook()
@@ -214,12 +220,15 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return usageError{err}
 	}
-	s, err := New(ctx, cfg, Options{Log: cfg.logger(io.err)})
+	said, printed := newNews(io.err), newNews(io.out)
+	defer said.close()
+	defer printed.close()
+	s, err := New(ctx, cfg, Options{Log: cfg.logger(said)})
 	if err != nil {
 		return startError{err}
 	}
-	fmt.Fprintf(io.err, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
-	err = s.Run(ctx, func() error { return cfg.banner(io.out, s.Addr(), s.token, s.desk.Path(), s.shown) })
+	fmt.Fprintf(said, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
+	err = s.Run(ctx, func() error { return cfg.banner(printed, s.Addr(), s.token, s.desk.Path(), s.shown) })
 	return errors.Join(err, s.Close())
 }
 
@@ -229,7 +238,9 @@ func (c *stdioCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return usageError{err}
 	}
-	s, err := New(ctx, cfg, Options{Log: cfg.logger(io.err), Stdio: true})
+	said := newNews(io.err)
+	defer said.close()
+	s, err := New(ctx, cfg, Options{Log: cfg.logger(said), Stdio: true})
 	if err != nil {
 		return startError{err}
 	}

@@ -193,9 +193,18 @@ type process struct {
 
 func launchProcess(t *testing.T, file string) *process {
 	t.Helper()
+	return launchInto(t, file, nil)
+}
+
+// launchInto is launchProcess with a place for its log, nil for p.log.
+func launchInto(t *testing.T, file string, log *os.File) *process {
+	t.Helper()
 	p := &process{state: t.TempDir(), log: &bytes.Buffer{}, rest: make(chan struct{})}
 	p.cmd = viad(t, "run", file, "--listen", "127.0.0.1:0", "--state-dir", p.state)
 	p.cmd.Stderr = p.log
+	if log != nil {
+		p.cmd.Stderr = log
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (s *Server) connected(ctx context.Context, who mcp.Implementation, version 
 		return
 	}
 	s.runs.forget(p.Name)
-	s.log.Info("client connected", "principal", p.Name, "role", p.Role.String(), "client", who.Name, "client_version", who.Version, "protocol", version)
+	s.log.Info("client connected", "principal", p.Name, "role", p.Role.String(), "client", shown(who.Name), "client_version", shown(who.Version), "protocol", version)
 }
 
 // owners says whose each session is, so that nobody uses another's.

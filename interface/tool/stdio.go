@@ -26,6 +26,9 @@ const maxLine = door.DefaultMaxBody
 // waitingLines is how many messages are read ahead, so that a stop behind others is seen.
 const waitingLines = 1024
 
+// lastAnswers is how long a client may take, once the service ends, to read what is on the way to it.
+const lastAnswers = 5 * time.Second
+
 // ServeStdio speaks MCP over in and out until in ends, ctx does, or out takes nothing more. Every call is made
 // as who. Nothing else may write to out.
 func (s *Server) ServeStdio(ctx context.Context, who door.Principal, in io.Reader, out io.Writer) error {
@@ -45,7 +48,18 @@ func (s *Server) ServeStdio(ctx context.Context, who door.Principal, in io.Reade
 	to := &lockedWriter{w: out, gone: gone}
 	from := &intake{s: s, out: to, lines: make(chan []byte, waitingLines)}
 	go from.read(ctx, in)
-	err := sv.Listen(ctx, from, to)
+	ended := make(chan error, 1)
+	go func() { ended <- sv.Listen(ctx, from, to) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case err = <-ended:
+		case <-time.After(lastAnswers): // a client that reads nothing keeps whoever writes to it
+			return errors.New("the client reads no answers: some of the last are lost")
+		}
+	}
 	var dead *writeError
 	switch {
 	case errors.As(context.Cause(ctx), &dead):

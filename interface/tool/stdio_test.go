@@ -135,3 +135,33 @@ func TestAStdioClientThatDiesStopsItsMotion(t *testing.T) {
 		t.Errorf("last %+v", last)
 	}
 }
+
+// TestAStdioClientThatReadsNothingHoldsNothingUp: the service ends without it.
+func TestAStdioClientThatReadsNothingHoldsNothingUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 5 s")
+	}
+	r := newRig(t, stage.Face3D)
+	ir, iw := io.Pipe()
+	or, ow := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.s.ServeStdio(ctx, door.Principal{Name: "local", Role: door.Driver}, ir, ow) }()
+	for i := range 3 {
+		if _, err := io.WriteString(iw, toolCall(fmt.Sprint(i), "screenshot", `{}`)+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.ReadFull(or, make([]byte, 1)); err != nil { // an answer is under way, and then nobody reads on
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "reads no answers") {
+		t.Errorf("got %v", err)
+	}
+	for _, c := range []io.Closer{iw, or} {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
