@@ -42,11 +42,9 @@ func TestKilledClient(t *testing.T) {
 		long     bool // not in the short form
 	}{
 		{name: "HTTP/1.1", protocol: sessions},
-		{name: "HTTP/1.1 with progress", progress: true, protocol: sessions, long: true},
 		{name: "HTTP/1.1 without sessions", progress: true, protocol: sessionless, long: true},
 		{name: "HTTP/1.1 over TLS", tls: true, h1: true, protocol: sessions, long: true},
 		{name: "HTTP/2 over TLS", tls: true, progress: true, protocol: sessionless},
-		{name: "HTTP/2 over TLS with sessions", tls: true, protocol: sessions, long: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long && testing.Short() {
@@ -278,7 +276,6 @@ func TestSilentNetwork(t *testing.T) {
 	}{
 		{"HTTP/2, nothing on the way", false, false, sessions},
 		{"HTTP/2, progress on the way", false, true, sessionless},
-		{"HTTP/1.1, nothing on the way", true, false, sessionless},
 		{"HTTP/1.1, progress on the way", true, true, sessions},
 	} {
 		t.Run(c.name, func(t *testing.T) {
