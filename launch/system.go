@@ -246,7 +246,10 @@ func (s *System) openStage(context.Context) (err error) {
 
 func (s *System) openTools(context.Context) (err error) {
 	c := s.cfg
-	s.watch = &watch{rec: s.rec, clock: s.rig.clock}
+	s.watch = &watch{rec: s.rec, clock: s.rig.clock, holder: func() string {
+		name, _, _ := s.seat.Holder()
+		return name
+	}}
 	s.episode = &episode{s: s, seed: c.Robot.Seed, n: 1}
 	face := stage.Face3D
 	if c.Face == "2d" {

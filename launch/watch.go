@@ -11,6 +11,7 @@ import (
 	"viad/interface/record"
 	"viad/interface/stage"
 	"viad/interface/tool"
+	"viad/interface/tool/door"
 	"viad/interface/view"
 	"viad/interface/web"
 )
@@ -22,8 +23,11 @@ const keptCalls = 40
 type watch struct {
 	rec   *record.Recorder // nil records nothing
 	clock robot.Clock
+	// holder is who has the seat, empty when it is free.
+	holder func() string
 
 	mu    sync.Mutex
+	kept  map[string]time.Time // when a picture of who does not drive was last recorded
 	seq   uint64
 	calls []web.Call // newest first
 	shown []web.Picture
@@ -39,17 +43,44 @@ func (w *watch) Call(r tool.Record) {
 		Seq: w.seq, At: time.Now().UTC().Format(time.RFC3339), Principal: r.Principal, Tool: r.Tool, Args: argsText(r.Args),
 		Text: text, Refused: r.Refused, TookMS: float64(r.Took.Microseconds()) / 1000,
 	}}, w.calls[:min(len(w.calls), keptCalls-1)]...)
-	if len(r.Pictures) > 0 {
+	drives := w.drives(r)
+	if len(r.Pictures) > 0 && drives {
 		w.sent++
 		w.shown = nil
 		for _, p := range r.Pictures {
 			w.shown = append(w.shown, web.Picture{Name: p.View, JPEG: p.JPEG, At: time.Now()})
 		}
 	}
+	if len(r.Pictures) > 0 && !drives && !w.worthKeeping(r.Principal) {
+		r.Pictures = nil
+	}
 	w.mu.Unlock()
 	if w.rec != nil {
 		w.rec.Call(w.line(r))
 	}
+}
+
+// drives reports whether a call is of who drives, or could: its pictures are what the robot is driven by.
+func (w *watch) drives(r tool.Record) bool {
+	h := w.holder()
+	return r.Role != door.Watcher.String() && (h == "" || h == r.Principal)
+}
+
+// keepEvery is how often the pictures of one who does not drive are recorded. A watcher that looks all day would push
+// every earlier episode over the quota.
+const keepEvery = time.Second
+
+// worthKeeping says whether pictures of name are recorded now; it needs mu.
+func (w *watch) worthKeeping(name string) bool {
+	now := time.Now()
+	if now.Sub(w.kept[name]) < keepEvery {
+		return false
+	}
+	if w.kept == nil {
+		w.kept = make(map[string]time.Time)
+	}
+	w.kept[name] = now
+	return true
 }
 
 // line is the call as it is recorded, with the ages at the time it came in.

@@ -133,8 +133,8 @@ func (e *episode) writeCall(en entry) error {
 		e.denied++
 	}
 	l := callLine{
-		stamps: stampsOf(en), Seq: e.calls, Principal: c.Principal, Role: c.Role, Tool: c.Tool, ID: c.ID,
-		Args: asJSON(c.Args), Refused: c.Refused, Readout: c.Readout, TookMS: millis(c.Took),
+		stamps: stampsOf(en), Seq: e.calls, Principal: c.Principal, Role: c.Role, Tool: c.Tool, ID: string(clip([]byte(c.ID))),
+		Args: asJSON(clip(c.Args)), Refused: c.Refused, Readout: c.Readout, TookMS: millis(c.Took),
 		SceneSeq: c.SceneSeq, SceneAge: millis(c.SceneAge), StateAge: millis(c.StateAge),
 	}
 	for i, p := range c.Pictures {
@@ -265,6 +265,18 @@ func firstError(a, b error) error {
 		return a
 	}
 	return b
+}
+
+// maxForeign is how much is kept of what a client sent, in bytes. No tool takes nearly as much; more would let
+// anybody who may call push the old episodes over the quota.
+const maxForeign = 4 << 10
+
+// clip is the start of b, with its length when that is not all.
+func clip(b []byte) []byte {
+	if len(b) <= maxForeign {
+		return b
+	}
+	return fmt.Appendf(nil, "%s... (%d bytes)", bytes.ToValidUTF8(b[:maxForeign], nil), len(b))
 }
 
 // asJSON is b when it is JSON, else b as a JSON string.

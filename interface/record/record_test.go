@@ -380,6 +380,23 @@ func TestTheStoryTakesNoOrders(t *testing.T) {
 	}
 }
 
+// TestOfForeignTextOnlyTheStartIsKept: who sends megabytes cannot push the old episodes over the quota.
+func TestOfForeignTextOnlyTheStartIsKept(t *testing.T) {
+	r := start(t, Options{Folder: t.TempDir()})
+	r.Begin(1)
+	c := call(1, 0)
+	c.Args, c.ID, c.Pictures = []byte(`{"u":"`+strings.Repeat("é", 500_000)+`"}`), strings.Repeat("i", 1<<20), nil
+	r.Call(c)
+	r.flush()
+	if n := r.Status().Bytes; n > 40<<10 {
+		t.Errorf("%d bytes were kept", n)
+	}
+	calls := readLines[callLine](t, filepath.Join(r.Status().Folder, "calls.jsonl"))
+	if len(calls) != 1 || !strings.Contains(string(calls[0].Args), "(1000008 bytes)") || !strings.HasPrefix(string(calls[0].Args), `"{\"u\":\"éé`) {
+		t.Errorf("got %.100s", calls[0].Args)
+	}
+}
+
 // TestWhatIsMissingIsSaid: the disk was too slow for what was handed over.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	r := start(t, Options{Folder: t.TempDir()})
