@@ -39,12 +39,21 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	return &bounded{Listener: l, slots: make(chan struct{}, maxConnections)}, nil
+	return &bounded{Listener: l, slots: make(chan struct{}, connections())}, nil
 }
 
 // maxConnections is how many connections are served at once. What comes beyond them is closed at once: the files
 // that the process may open are also needed to stop the robot and to keep the record.
 const maxConnections = 512
+
+// connections is maxConnections, or half of what the process may open when that is less.
+func connections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return maxConnections
+	}
+	return int(max(8, min(maxConnections, files.Cur/2)))
+}
 
 // bounded is a listener with so many connections at most.
 type bounded struct {
