@@ -161,26 +161,38 @@ func side(dx, dy float64) string {
 	return v + h
 }
 
-// banner is a strip along the top: what is staged, and the verdict on it in words.
-func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
-	const row = 19
-	b, f := p.faces.bold, p.faces.text
-	head := "staged: " + sn.Mode.String()
+// bannerRow is the height of a row of the banner in pixels.
+const bannerRow = 19
+
+// bannerWords is what the banner's first word is, and whether all of it fits one row of w pixels.
+func (p *Painter) bannerWords(sn *stage.Snapshot, w int) (head string, vs []verdict, oneRow bool) {
+	head = "staged: " + sn.Mode.String()
 	if sn.Moving {
 		head = "robot is moving"
 	}
-	vs := verdicts(sn)
-	x, y := b.width(head)+30, 5
-	total := x
+	vs = verdicts(sn)
+	total := p.faces.bold.width(head) + 30
 	for _, v := range vs {
-		total += f.width(v.words) + 46
+		total += p.faces.text.width(v.words) + 46
 	}
-	oneRow := total <= c.w
-	rows := 1
-	if !oneRow {
-		rows = len(vs)
+	return head, vs, total <= w
+}
+
+// bannerHeight is how many rows of pixels the banner takes of a picture of width w.
+func (p *Painter) bannerHeight(sn *stage.Snapshot, w int) int {
+	_, vs, oneRow := p.bannerWords(sn, w)
+	if oneRow {
+		return 9 + bannerRow
 	}
-	c.shade(0, 9+rows*row)
+	return 9 + len(vs)*bannerRow
+}
+
+// banner is a strip along the top: what is staged, and the verdict on it in words.
+func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
+	b, f := p.faces.bold, p.faces.text
+	head, vs, oneRow := p.bannerWords(sn, c.w)
+	x, y := b.width(head)+30, 5
+	c.shade(0, p.bannerHeight(sn, c.w))
 	c.text(b, 12, y, head, inkLight, false)
 	for _, v := range vs {
 		v.sign(c, float64(x)+8, float64(y)+8)
@@ -189,7 +201,7 @@ func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
 		if oneRow {
 			x += f.width(words) + 46
 		} else {
-			x, y = 12, y+row
+			x, y = 12, y+bannerRow
 		}
 	}
 }

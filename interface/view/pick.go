@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"image"
 	"math"
 	"slices"
 
@@ -84,6 +85,9 @@ func (p *Painter) pickCloud(sn *stage.Snapshot, x, y int) Hit {
 	}
 	v := p.cloudView(sn, nil)
 	defer p.putCells(v.c.z)
+	if words := v.wordsAt(sn, x, y); words != "" {
+		return Hit{Kind: Chrome, Why: fmt.Sprintf("the words %q stand there, over the scene: click beside them, or turn the view", words)}
+	}
 	px, py, ok := nearestCell(v.c, x, y)
 	if !ok {
 		return Hit{Kind: Nothing, Why: "empty space: no cloud point within 8 pixels"}
@@ -94,6 +98,30 @@ func (p *Painter) pickCloud(sn *stage.Snapshot, x, y int) Hit {
 		return Hit{Kind: Target, Point: q, Why: "that is the blue target gripper"}
 	}
 	return Hit{Kind: Cloud, Point: q}
+}
+
+// wordsAt is what is written over the view at x, y, empty for nothing.
+func (v view3D) wordsAt(sn *stage.Snapshot, x, y int) string {
+	at := image.Pt(x, y)
+	if s, r := v.captionAt(sn); at.In(r) {
+		return s
+	}
+	for _, ps := range [][]plate{v.statePlates(sn), v.verdictPlates(sn)} {
+		for _, p := range ps {
+			if at.In(p.r) {
+				return p.s
+			}
+		}
+	}
+	return ""
+}
+
+// underBanner is the hit of a click on the strip of words along the top of a picture of width w.
+func (p *Painter) underBanner(sn *stage.Snapshot, w, y int) (Hit, bool) {
+	if y >= p.bannerHeight(sn, w) {
+		return Hit{}, false
+	}
+	return Hit{Kind: Chrome, Why: "the strip of words along the top stands there, over the scene"}, true
 }
 
 // nearestCell is the pixel itself when something is drawn there, else the nearest pixel of the cloud within
@@ -171,6 +199,9 @@ func (p *Painter) PickWrist(sn *stage.Snapshot, u, v float64) Hit {
 	if !ok || !ok2 {
 		return badFraction(u, v)
 	}
+	if hit, ok := p.underBanner(sn, w, y); ok {
+		return hit
+	}
 	return pickDepth(cam, x, y, w, h)
 }
 
@@ -193,6 +224,9 @@ func (p *Painter) PickHead(sn *stage.Snapshot, u, v float64) Hit {
 	cam := camera(sn, p.o.Head)
 	if cam == nil {
 		return Hit{Kind: Nothing, Feed: p.o.Head, Why: "there is no picture from the " + p.o.Head + " camera"}
+	}
+	if h, ok := p.underBanner(sn, HeadWidth, y); ok {
+		return h
 	}
 	l := cameraLens(cam.Pose, cam.Frame.Info.Intrinsics, HeadWidth, HeadHeight)
 	fx, fy := float64(x)+.5, float64(y)+.5

@@ -111,15 +111,31 @@ func (v view3D) label(s r3.Vec, word string, col rgb) {
 	v.c.text(f, int(s.X)-f.width(word)/2, int(s.Y)-f.height/2, word, col, true)
 }
 
-// note draws words on a light plate with a coloured rim, its left middle at x, y, kept inside the canvas.
-func note(c *canvas, f *face, x, y int, s string, col rgb) {
+// plate is words on a light plate with a coloured rim.
+type plate struct {
+	r   image.Rectangle
+	f   *face
+	s   string
+	col rgb
+}
+
+// plateAt has its left middle at x, y, kept inside the canvas.
+func plateAt(c *canvas, f *face, x, y int, s string, col rgb) plate {
 	w, h := f.width(s)+14, f.height+6
 	x = max(4, min(x, c.w-w-4))
 	y = max(4, min(y-h/2, c.h-h-4))
-	c.chip(float64(x-1), float64(y-1), float64(x+w+1), float64(y+h+1), 6, col, 1)
-	c.chip(float64(x)+.5, float64(y)+.5, float64(x+w)-.5, float64(y+h)-.5, 5, 0xFFFFFF, .94)
-	c.text(f, x+7, y+3, s, inkDark, false)
+	return plate{image.Rect(x, y, x+w, y+h), f, s, col}
 }
+
+func (p plate) draw(c *canvas) {
+	x, y := p.r.Min.X, p.r.Min.Y
+	c.chip(float64(x-1), float64(y-1), float64(p.r.Max.X+1), float64(p.r.Max.Y+1), 6, p.col, 1)
+	c.chip(float64(x)+.5, float64(y)+.5, float64(p.r.Max.X)-.5, float64(p.r.Max.Y)-.5, 5, 0xFFFFFF, .94)
+	c.text(p.f, x+7, y+3, p.s, inkDark, false)
+}
+
+// note draws a plate.
+func note(c *canvas, f *face, x, y int, s string, col rgb) { plateAt(c, f, x, y, s, col).draw(c) }
 
 // triadCentre and triadRadius place the little axes in the view's corner.
 const (
@@ -197,29 +213,52 @@ func (v view3D) verdict(sn *stage.Snapshot) {
 	if blocked(sn) && sn.Check.HasHit {
 		if s, ok := v.l.project(sn.Check.Hit); ok && v.l.inside(s.X, s.Y) {
 			v.c.warnSign(s.X, s.Y, 13, bad)
-			note(v.c, v.p.faces.bold, int(s.X)+20, int(s.Y), "way blocked here", bad)
 		}
 	}
-	if n := sn.Check.Near; unreachable(sn) && n != nil && n.Near.Finite() && n.Near.Dist(sn.Target.Pose) > .01 {
-		if s, ok := v.l.project(n.Near.P); ok && v.l.inside(s.X, s.Y) {
-			v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 4.5, 0xFFFFFF, .9)
-			v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 2.5, warn, 1)
-			note(v.c, v.p.faces.text, int(s.X)+14, int(s.Y)+16, "nearest reachable", warn)
+	if s, ok := v.near(sn); ok {
+		v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 4.5, 0xFFFFFF, .9)
+		v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 2.5, warn, 1)
+	}
+	for _, p := range v.verdictPlates(sn) {
+		p.draw(v.c)
+	}
+}
+
+// near is where the nearest reachable pose is seen, when there is one to show.
+func (v view3D) near(sn *stage.Snapshot) (r3.Vec, bool) {
+	n := sn.Check.Near
+	if !unreachable(sn) || n == nil || !n.Near.Finite() || n.Near.Dist(sn.Target.Pose) <= .01 {
+		return r3.Vec{}, false
+	}
+	s, ok := v.l.project(n.Near.P)
+	return s, ok && v.l.inside(s.X, s.Y)
+}
+
+// verdictPlates are the words of the verdict. Picking asks for them too: they stand over the scene.
+func (v view3D) verdictPlates(sn *stage.Snapshot) []plate {
+	var ps []plate
+	if blocked(sn) && sn.Check.HasHit {
+		if s, ok := v.l.project(sn.Check.Hit); ok && v.l.inside(s.X, s.Y) {
+			ps = append(ps, plateAt(v.c, v.p.faces.bold, int(s.X)+20, int(s.Y), "way blocked here", bad))
 		}
+	}
+	if s, ok := v.near(sn); ok {
+		ps = append(ps, plateAt(v.c, v.p.faces.text, int(s.X)+14, int(s.Y)+16, "nearest reachable", warn))
 	}
 	switch {
 	case v.box.Empty():
 	case unreachable(sn):
-		v.overTarget("target not reachable", warn)
+		ps = append(ps, v.overTarget("target not reachable", warn))
 	case blocked(sn) && !sn.Check.HasHit && sn.Check.Refused != nil:
-		v.overTarget("refused: "+sn.Check.Refused.Rule, bad)
+		ps = append(ps, v.overTarget("refused: "+sn.Check.Refused.Rule, bad))
 	}
+	return ps
 }
 
-// overTarget puts words above what is seen of the target.
-func (v view3D) overTarget(words string, col rgb) {
+// overTarget is words above what is seen of the target.
+func (v view3D) overTarget(words string, col rgb) plate {
 	x := (v.box.Min.X+v.box.Max.X)/2 - v.p.faces.bold.width(words)/2 - 7
-	note(v.c, v.p.faces.bold, x, v.box.Min.Y-16, words, col)
+	return plateAt(v.c, v.p.faces.bold, x, v.box.Min.Y-16, words, col)
 }
 
 // warnSign is a triangle with an exclamation mark.

@@ -47,19 +47,34 @@ func (p *Painter) UI(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 
 // caption says in the cloud view's corner where it is seen from.
 func (v view3D) caption(sn *stage.Snapshot) {
+	s, r := v.captionAt(sn)
+	v.c.chip(float64(r.Min.X), float64(r.Min.Y), float64(r.Max.X), float64(r.Max.Y), 5, 0xFFFFFF, .86)
+	v.c.text(v.p.faces.text, r.Min.X+8, r.Min.Y+4, s, inkSoft, false)
+	for _, p := range v.statePlates(sn) {
+		p.draw(v.c)
+	}
+}
+
+// captionAt is the caption's words and its place.
+func (v view3D) captionAt(sn *stage.Snapshot) (string, image.Rectangle) {
 	o := viewport(sn.Orbit)
 	s := fmt.Sprintf("azimuth %.0f°  elevation %.0f°  distance %.2f m   grid 10 cm",
 		math.Abs(math.Mod(geom.Deg(o.Azimuth), 360)), geom.Deg(o.Elevation), o.Distance)
 	f := v.p.faces.text
 	x, y := v.c.w-f.width(s)-16, v.c.h-f.height-10
-	v.c.chip(float64(x-8), float64(y-4), float64(v.c.w-8), float64(y+f.height+4), 5, 0xFFFFFF, .86)
-	v.c.text(f, x, y, s, inkSoft, false)
+	return s, image.Rect(x-8, y-4, v.c.w-8, y+f.height+4)
+}
+
+// statePlates are words about the robot and the scene as a whole.
+func (v view3D) statePlates(sn *stage.Snapshot) []plate {
+	var ps []plate
 	if sn.Scene == nil {
-		note(v.c, v.p.faces.title, v.c.w/2-90, v.c.h/2, "no scene yet: no sensor has delivered", warn)
+		ps = append(ps, plateAt(v.c, v.p.faces.title, v.c.w/2-90, v.c.h/2, "no scene yet: no sensor has delivered", warn))
 	}
 	if sn.Moving {
-		note(v.c, v.p.faces.bold, 14, 20, "robot is moving", bad)
+		ps = append(ps, plateAt(v.c, v.p.faces.bold, 14, 20, "robot is moving", bad))
 	}
+	return ps
 }
 
 func (p *Painter) sidebar(img *image.RGBA, sn *stage.Snapshot) {
