@@ -130,7 +130,7 @@ func under(h view.Hit) string {
 	case view.Target:
 		return "the blue target gripper"
 	case view.Chrome:
-		what = "neither the cloud view nor a camera feed"
+		what = "a part of the interface itself"
 	case view.Cloud, view.Feed:
 		return "a scene point at " + xyz(h.Point)
 	default:
