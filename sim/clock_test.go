@@ -127,7 +127,7 @@ func TestDistantDeadlineAloneGoesAtTheWallsPace(t *testing.T) {
 		tw := start(t, Options{Robot: "fr3", World: "tabletop"})
 		begin, phys := time.Now(), tw.Clock().Now()
 		far := tw.Clock().After(5 * time.Second)
-		time.Sleep(200 * time.Millisecond) // virtual: somebody computes
+		time.Sleep(200 * time.Millisecond)                                                         // virtual: somebody computes
 		if d := tw.Clock().Now().Sub(phys); d < 150*time.Millisecond || d > 400*time.Millisecond { // free, it would go several seconds
 			t.Errorf("the clock went %v in 0.2 s", d)
 		}
