@@ -81,11 +81,10 @@ func TestTheBannerIsNotTheScene(t *testing.T) {
 		dark := 0 // the strip is darker than a bright wall
 		for y := range HeadHeight / 2 {
 			c := head.RGBAAt(HeadWidth-3, y)
-			if int(c.R)+int(c.G)+int(c.B) < 300 {
-				dark = y + 1
-			} else {
+			if int(c.R)+int(c.G)+int(c.B) >= 300 {
 				break
 			}
+			dark = y + 1
 		}
 		if dark != high {
 			t.Errorf("the strip is %d pixels high in the picture, and %d for clicks", dark, high)
