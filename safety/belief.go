@@ -14,8 +14,10 @@ import (
 const witnessTime = 2 * time.Second
 
 // believe asks the cameras when the joints followed their commands without any noise, as no motor does: a driver that
-// echoes what it is sent is told from a robot by what is seen. An echo makes the outcome unknown, and no measured
-// speed of it confirms a stop. Where no camera could see the motion the outcome stays as it is, and the log says so.
+// echoes what it is sent is told from a robot by what is seen. A picture in which the motion was due and does not show
+// makes the outcome unknown, and no measured speed confirms a stop. Where there is no such picture, because none came
+// in time or no camera could see the motion, evidence is missing, which is not evidence of an echo: what was measured
+// stands, nothing is latched, and the outcome and the log say that it was not borne out.
 func (g *Guard) believe(m *motion, out *robot.Outcome) {
 	f := out.Followed
 	if !f.Echo() || out.Result == robot.ResultUnknown {
@@ -25,32 +27,43 @@ func (g *Guard) believe(m *motion, out *robot.Outcome) {
 	ctx, cancel := g.within(context.WithoutCancel(m.ctx), witnessTime)
 	defer cancel()
 	after, err := g.scenes.Refresh(ctx, g.clock.Now())
-	var why string
 	if err != nil {
-		why = "no picture says that it moved: " + err.Error()
-	} else {
-		due, missed := g.witness(m.scene, after, out.After)
-		for _, s := range append(due, missed...) {
-			attrs = append(attrs, slog.Group(s.Source, slog.Float64("due", s.Due), slog.Float64("changed", s.Changed)))
-		}
-		switch {
-		case len(due) > 0:
-			g.log.Info("readings without noise, and a picture that bears them out", attrs...)
-			return
-		case len(missed) == 0:
-			g.log.Warn("readings without noise, and no camera that could see the motion", attrs...)
-			return
-		}
-		why = fmt.Sprintf("the picture of %s shows no motion", missed[0].Source)
+		g.log.Warn("readings without noise, and no picture", append(attrs, slog.Any("err", err))...)
+		unconfirmed(out, "no picture came that could confirm it: "+err.Error())
+		return
 	}
-	why = fmt.Sprintf("all %d joint readings of the motion were the commands themselves, without noise, and %s: the driver echoes", f.Readings, why)
+	due, missed := g.witness(m.scene, after, out.After)
+	for _, s := range append(due, missed...) {
+		attrs = append(attrs, slog.Group(s.Source, slog.Float64("due", s.Due), slog.Float64("changed", s.Changed)))
+	}
+	switch {
+	case len(due) > 0:
+		g.log.Info("readings without noise, and a picture that bears them out", attrs...)
+		return
+	case len(missed) == 0:
+		g.log.Warn("readings without noise, and no camera that could see the motion", attrs...)
+		unconfirmed(out, "no camera could see the motion to confirm it")
+		return
+	}
+	why := fmt.Sprintf("all %d joint readings of the motion were the commands themselves, without noise, and the picture of %s shows no motion: the driver echoes",
+		f.Readings, missed[0].Source)
 	g.log.Error("driver echoes", append(attrs, slog.String("why", why))...)
 	out.Result, out.Stop = robot.ResultUnknown, robot.StopNotConfirmed
+	also(out, why)
+	g.setLatch("the driver echoes its commands: where the robot is, is not known")
+}
+
+// unconfirmed says in the outcome that it rests on the joint readings alone.
+func unconfirmed(out *robot.Outcome, why string) {
+	also(out, "the joint readings had no noise, and "+why+"; look at the robot in the next picture")
+}
+
+// also adds to what is said of an outcome.
+func also(out *robot.Outcome, why string) {
 	if out.Why != "" {
 		why = out.Why + "; " + why
 	}
 	out.Why = why
-	g.setLatch("the driver echoes its commands: where the robot is, is not known")
 }
 
 // witness is what the cameras say of a motion: in which it was due and shows, and in which it was due and does not.

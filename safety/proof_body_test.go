@@ -297,11 +297,20 @@ func TestEchoingDriver(t *testing.T) {
 		rep := r.runs()
 		r.came(rep, robot.ResultUnknown, robot.StopNotConfirmed, "shows no motion: the driver echoes")
 	})
-	prove(t, "and no camera", build{exact: true}, func(r *rig) {
+	prove(t, "and no camera", build{exact: true}, func(r *rig) { // no evidence, of neither: it is said, and nothing is latched
 		r.move(aside)
 		r.echo(0)
 		rep := r.meanwhileCommanded(func() { r.seen.bend(dead) })
-		r.came(rep, robot.ResultUnknown, robot.StopNotConfirmed, "no picture says that it moved")
+		r.came(rep, robot.ResultReached, robot.StopConfirmed, "no picture came that could confirm it")
+		if r.log.count("readings without noise, and no picture") != 1 || r.log.count("driver echoes") != 0 {
+			r.Errorf("log:\n%s", r.log)
+		}
+	})
+	prove(t, "a true machine and no camera", build{exact: true}, func(r *rig) {
+		r.move(aside)
+		rep := r.meanwhile(half, func() { r.seen.bend(dead) })
+		r.came(rep, robot.ResultReached, robot.StopConfirmed, "the joint readings had no noise, and no picture came that could confirm it")
+		r.goesOn()
 	})
 	prove(t, "a machine without noise is no echo", build{exact: true}, func(r *rig) {
 		r.move(aside)
