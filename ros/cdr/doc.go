@@ -1,0 +1,35 @@
+// Package cdr writes and reads the payloads of ROS 2 messages: XCDR version 1, plain (OMG DDSI-RTPS 2.5, 10.2 and 10.5).
+// A payload begins with a four byte header that names the byte order (00 01 little, 00 00 big, then two option bytes);
+// every primitive is aligned to its own size, counted from the byte behind that header; a string is a uint32 length that
+// counts its final NUL, the bytes and the NUL; a sequence is a uint32 count and its elements; a structure without fields
+// is one zero byte. Writers here write little endian, readers take both.
+//
+// Errors stick: after the first one a Writer writes and a Reader reads nothing more, and Err says where it went wrong.
+// A Reader never trusts a length: what is announced must fit into what is there before anything is made for it.
+package cdr
+
+// Distro is a ROS 2 distribution. A few messages have another layout in another distribution under the same type name,
+// which no wire reveals, so that a codec must be told.
+type Distro uint8
+
+// The distributions that are told apart. Rolling is treated as the newest.
+const (
+	DistroUnknown Distro = iota
+	Humble
+	Iron
+	Jazzy
+)
+
+// String is the distribution's name as ROS_DISTRO has it.
+func (d Distro) String() string {
+	switch d {
+	case Humble:
+		return "humble"
+	case Iron:
+		return "iron"
+	case Jazzy:
+		return "jazzy"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,7 @@
+package cdr
+
+// Writer writes.
+type Writer struct{}
+
+// Reader reads.
+type Reader struct{}
