@@ -75,7 +75,7 @@ func rooms(of string) (allowed []string, listed bool) {
 	if a, ok := mayImport[of]; ok {
 		return a, true
 	}
-	a, ok := mayImport[parent(of)+"/*"]
+	a, ok := mayImport[parentRoom(of)+"/*"]
 	return a, ok
 }
 
@@ -84,7 +84,7 @@ func everything(room string) bool {
 	return slices.Contains(allowed, "*")
 }
 
-func parent(room string) string { return room[:max(0, strings.LastIndex(room, "/"))] }
+func parentRoom(room string) string { return room[:max(0, strings.LastIndex(room, "/"))] }
 
 // onlyIn says which foreign module only these rooms may name; their parts may too.
 var onlyIn = map[string]string{
@@ -176,7 +176,7 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 			if !is || s.test || ours == s.room || slices.Contains(allowed, "*") {
 				continue
 			}
-			if !slices.Contains(allowed, ours) && !slices.Contains(allowed, parent(ours)+"/*") {
+			if !slices.Contains(allowed, ours) && !slices.Contains(allowed, parentRoom(ours)+"/*") {
 				t.Errorf("%s: %s may not import %s", s.path, s.room, ours)
 			}
 		}
