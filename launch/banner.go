@@ -64,6 +64,15 @@ func (c *Config) banner(w io.Writer, addr, token, socket string, cert certificat
 	return err
 }
 
+// latchedLine tells who starts a daemon that comes up latched, last, so that it is not scrolled away.
+func latchedLine(w io.Writer, why, socket string) error {
+	if why == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nIt is LATCHED: %s.\nNothing moves until an operator has looked at the robot: bin/viactl --socket %s clear, and then arm instead of clear\n", why, socket)
+	return err
+}
+
 // trustLines say how a client comes to know a certificate that was made here. Agents that do not know it run
 // without the robot's tools, and hardly say so.
 func (c *Config) trustLines(addr string, cert certificate) string {

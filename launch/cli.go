@@ -228,7 +228,9 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 		return startError{err}
 	}
 	fmt.Fprintf(said, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
-	err = s.Run(ctx, func() error { return cfg.banner(printed, s.Addr(), s.token, s.desk.Path(), s.shown) })
+	err = s.Run(ctx, func() error {
+		return errors.Join(cfg.banner(printed, s.Addr(), s.token, s.desk.Path(), s.shown), latchedLine(printed, s.guard.Latched(), s.desk.Path()))
+	})
 	return errors.Join(err, s.Close())
 }
 

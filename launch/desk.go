@@ -182,6 +182,11 @@ func (s *System) status() operator.Status {
 	if rec.Warning != "" {
 		o.Warnings = append(o.Warnings, rec.Warning)
 	}
+	if g.Unkept != "" && g.Latched != "" {
+		o.Warnings = append(o.Warnings, "a daemon that is started anew would not know that it is latched: "+g.Unkept)
+	} else if g.Unkept != "" {
+		o.Warnings = append(o.Warnings, "a daemon that is started anew would come up latched: "+g.Unkept)
+	}
 	if g.Unknown {
 		o.Warnings = append(o.Warnings, "the outcome of the last motion is unknown: nothing moves until the joints are read again")
 	}

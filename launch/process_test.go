@@ -199,7 +199,13 @@ func launchProcess(t *testing.T, file string) *process {
 // launchInto is launchProcess with a place for its log, nil for p.log.
 func launchInto(t *testing.T, file string, log *os.File) *process {
 	t.Helper()
-	p := &process{state: t.TempDir(), log: &bytes.Buffer{}, rest: make(chan struct{})}
+	return launchIn(t, file, t.TempDir(), log)
+}
+
+// launchIn is launchInto with the state folder of a daemon that was.
+func launchIn(t *testing.T, file, state string, log *os.File) *process {
+	t.Helper()
+	p := &process{state: state, log: &bytes.Buffer{}, rest: make(chan struct{})}
 	p.cmd = viad(t, "run", file, "--listen", "127.0.0.1:0", "--state-dir", p.state)
 	p.cmd.Stderr = p.log
 	if log != nil {

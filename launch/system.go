@@ -174,7 +174,9 @@ func (s *System) openMachine(context.Context) (err error) {
 	if s.fuser, err = perception.NewFuser(o); err != nil {
 		return err
 	}
+	latch := newLatchFile(c.state("latch.json"))
 	s.guard, err = safety.NewGuard(safety.Options{
+		Latched: latch.load(), Memory: latch,
 		Robot: ctrl, Kin: s.kin, Clock: s.rig.clock, Scenes: s.fuser, Limits: c.Limits.safety(),
 		AutoArm: c.Robot.Arm == "auto" && c.Robot.Driver == "twin", Log: s.log,
 	})
@@ -333,6 +335,9 @@ func (s *System) base() ([]part, error) {
 		return nil, startError{err}
 	}
 	s.rec.Begin(1)
+	if why := s.guard.Latched(); why != "" {
+		s.rec.Decide(record.Decision{Kind: "latch", Text: "came up latched: " + why})
+	}
 	parts := []part{{"record", s.rec.Run}}
 	if s.rig.run != nil {
 		parts = append(parts, part{"robot driver", s.rig.run})

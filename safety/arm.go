@@ -14,6 +14,7 @@ type Status struct {
 	ArmedBy string    // who armed it; empty when disarmed
 	Latched string    // why motion is latched off; empty when it is not
 	Since   time.Time // of the latch
+	Unkept  string    // why the next start will not know what the latch is now; empty when it will
 	Moving  bool      // a motion is being checked or is under way
 	Unknown bool      // the last motion's outcome is unknown and no newer state has come
 	Refused *Refused  // what a motion would be told now; nil: it may go
@@ -25,7 +26,7 @@ func (g *Guard) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return Status{
-		Armed: g.armed, ArmedBy: g.armedBy, Latched: g.latch, Since: g.latchAt, Moving: g.motion != nil,
+		Armed: g.armed, ArmedBy: g.armedBy, Latched: g.latch, Since: g.latchAt, Unkept: g.unkept, Moving: g.motion != nil,
 		Unknown: !g.unknown.IsZero() && !s.Received.After(g.unknown), Refused: g.ready(s, now),
 	}
 }
@@ -68,34 +69,73 @@ func (g *Guard) Disarm(ctx context.Context, who string) error {
 }
 
 // EStop latches first, then asks for the robot's last rung at once; a robot without one is stopped. Nothing moves
-// until an operator has cleared the latch and armed again.
+// until an operator has cleared the latch and armed again, also in a daemon that was started anew meanwhile: keeping
+// the latch for that delays no rung, and is done before this returns.
 func (g *Guard) EStop(ctx context.Context, why string) error {
-	g.setLatch("e-stop: " + why)
+	first := g.latchNow("e-stop: " + why)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		g.keep(first)
+	}()
 	ladder := g.inner.Stop
 	power, ok := g.inner.(robot.EStopper)
 	if ok {
 		ladder = power.EStop
 	}
-	return g.stop(ctx, ladder, slog.String("e_stop", why), slog.Bool("power", ok))
+	err := g.stop(ctx, ladder, slog.String("e_stop", why), slog.Bool("power", ok))
+	<-kept
+	return err
 }
 
 // setLatch keeps the first reason.
-func (g *Guard) setLatch(why string) {
-	now, s := g.clock.Now(), g.inner.State()
+func (g *Guard) setLatch(why string) { g.keep(g.latchNow(why)) }
+
+// latchNow locks motion out; it waits for nothing.
+func (g *Guard) latchNow(why string) (first bool) {
+	now := g.clock.Now()
 	g.mu.Lock()
-	first := g.latch == ""
-	if first {
-		g.latch, g.latchAt = why, g.clock.Now()
+	defer g.mu.Unlock()
+	if first = g.latch == ""; first {
+		g.latch, g.latchAt = why, now
 	}
 	g.armed, g.armedBy = false, ""
+	return first
+}
+
+// keep puts a latch away for the next start, and then says what latched.
+func (g *Guard) keep(first bool) {
+	g.mu.Lock()
+	why, again := g.latch, g.unkept != ""
 	g.mu.Unlock()
-	if first {
-		attrs := []any{slog.String("why", why), slog.Duration("state_age", now.Sub(s.Received)), slog.String("mode", s.Mode.String())}
-		if s.Complete(g.model) {
-			name, v, _ := g.moving(s)
-			attrs = append(attrs, slog.String("fastest", name), slog.Float64("speed", v))
-		}
-		g.log.Error("latched", attrs...)
+	if first || again {
+		g.remember()
+	}
+	if !first {
+		return
+	}
+	now, s := g.clock.Now(), g.inner.State()
+	attrs := []any{slog.String("why", why), slog.Duration("state_age", now.Sub(s.Received)), slog.String("mode", s.Mode.String())}
+	if s.Complete(g.model) {
+		name, v, _ := g.moving(s)
+		attrs = append(attrs, slog.String("fastest", name), slog.Float64("speed", v))
+	}
+	g.log.Error("latched", attrs...)
+}
+
+// remember gives the latch as it is now to the memory. One at a time, so that what is kept last is what is true.
+func (g *Guard) remember() {
+	if g.memory == nil {
+		return
+	}
+	g.keeping.Lock()
+	defer g.keeping.Unlock()
+	err := g.memory.Keep(g.Latched())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unkept = ""; err != nil {
+		g.unkept = err.Error()
+		g.log.Error("the next start will not know of the latch", slog.String("latch", g.latch), slog.Any("err", err))
 	}
 }
 
@@ -105,5 +145,6 @@ func (g *Guard) ClearLatch(operator string) {
 	why := g.latch
 	g.latch = ""
 	g.mu.Unlock()
+	g.remember()
 	g.log.Warn("latch cleared", slog.String("operator", operator), slog.String("why", why))
 }

@@ -21,14 +21,23 @@ type Scenes interface {
 	Refresh(ctx context.Context, t time.Time) (*perception.Scene, error)
 }
 
-// Options are what a guard stands on; all are required but Log.
+// Memory keeps what latches motion off beyond the process.
+type Memory interface {
+	// Keep returns once the reason is where the next start finds it; an empty one says that nothing latches. It
+	// takes a few seconds at most.
+	Keep(latch string) error
+}
+
+// Options are what a guard stands on; all are required but Latched, Memory and Log.
 type Options struct {
 	Robot   robot.Robot
 	Kin     robot.Kinematics
 	Clock   robot.Clock
 	Scenes  Scenes
 	Limits  Limits
-	AutoArm bool // come up armed: for a twin only
+	AutoArm bool   // come up armed: for a twin only, and not when it comes up latched
+	Latched string // come up latched, for this reason, which the memory has; empty: not latched
+	Memory  Memory
 	Log     *slog.Logger
 }
 
@@ -42,12 +51,15 @@ type Guard struct {
 	scenes Scenes
 	lim    Limits
 	log    *slog.Logger
+	memory Memory
 
+	keeping  sync.Mutex // held while the memory is written
 	mu       sync.Mutex // held for moments only, never while anything moves or is waited for
 	armed    bool
 	armedBy  string
 	latch    string // why motion is latched off; empty: it is not
 	latchAt  time.Time
+	unkept   string // why the memory does not hold it; empty: it does
 	motion   *motion
 	stopping int
 	stopped  time.Time   // when the last stop began or ended; no plan made from a state of before may run
@@ -76,8 +88,12 @@ func NewGuard(o Options) (*Guard, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Guard{inner: o.Robot, kin: o.Kin, model: o.Kin.Model(), clock: o.Clock, scenes: o.Scenes, lim: o.Limits, log: o.Log}
-	if o.AutoArm {
+	g := &Guard{inner: o.Robot, kin: o.Kin, model: o.Kin.Model(), clock: o.Clock, scenes: o.Scenes, lim: o.Limits, log: o.Log, memory: o.Memory}
+	switch {
+	case o.Latched != "":
+		g.latch, g.latchAt = o.Latched, o.Clock.Now()
+		g.log.Error("latched", slog.String("why", o.Latched), slog.Bool("from_before", true))
+	case o.AutoArm:
 		g.armed, g.armedBy = true, "launch file"
 	}
 	return g, nil
