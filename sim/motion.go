@@ -56,6 +56,8 @@ func (t *Twin) ready(ctx context.Context) error {
 		return t.fault
 	case t.runstop:
 		return ErrRunstopped
+	case t.governor != nil:
+		return ErrGoverned
 	}
 	return nil
 }
@@ -144,7 +146,7 @@ func (t *Twin) Halt(_ context.Context, r robot.Rung) error {
 
 // halt brakes and ends what is running with err. The caller holds mu.
 func (t *Twin) halt(hard float64, err error) {
-	if t.fault == nil {
+	if t.fault == nil && t.governor == nil {
 		t.brake(hard)
 	}
 	t.endMotion(err)

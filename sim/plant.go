@@ -44,7 +44,8 @@ type axis struct {
 	lo   float64
 	hi   float64
 
-	slides bool // metres, not radians
+	slides bool    // metres, not radians
+	effort float64 // force of the last step
 }
 
 // part says whose a body is, for the force estimate.
@@ -193,6 +194,7 @@ func (a *axis) place(q []float64, x float64) {
 // push commands a generalised force on the coordinate, within its drive's limit.
 func (a *axis) push(d *mj.Data, force float64) {
 	force = clamp(force, a.spec.force)
+	a.effort = force
 	f := force / a.arm
 	l := a.law
 	d.Ctrl()[a.act] = (f - l.Bias[0] - l.Bias[1]*d.ActuatorLength()[a.act] - l.Bias[2]*d.ActuatorVelocity()[a.act]) / l.Gain

@@ -10,6 +10,7 @@ import (
 type servo struct {
 	ref      []refPoint // per axis, where it should be now
 	integral []float64  // per axis, as an acceleration
+	off      []bool     // per axis, no force; nil: none is off
 }
 
 // refPoint is a reference's position, speed and acceleration.
@@ -57,6 +58,10 @@ func (s *servo) drive(p *plant, dt float64) error {
 	bias, damp := p.d.Bias(), p.m.DofDamping()
 	for i := range p.axes {
 		ax := &p.axes[i]
+		if s.off != nil && s.off[i] {
+			ax.push(p.d, 0)
+			continue
+		}
 		force := 0.0
 		for k, dof := range ax.dof {
 			force += ax.coef[k] * (p.res[dof] + bias[dof] + damp[dof]*v[dof])
@@ -72,6 +77,7 @@ type jawServo struct {
 	ref    float64
 	speed  float64
 	still  int // consecutive steps at rest, arrived or blocked
+	off    bool
 }
 
 const (
@@ -85,6 +91,11 @@ const (
 
 func (j *jawServo) drive(p *plant, dt float64) {
 	x, xd := p.jaw.x(p.d.Qpos(), p.d.Qvel())
+	if j.off {
+		j.ref = x
+		p.jaw.push(p.d, 0)
+		return
+	}
 	lead := p.jaw.spec.force / jawStiff // a blocked jaw's reference does not run away
 	step := clamp(j.target-j.ref, j.speed*dt)
 	j.ref = math.Max(x-2*lead, math.Min(x+2*lead, j.ref+step))

@@ -37,23 +37,24 @@ type Twin struct {
 	srcs  []sensor.Source
 	link  link
 
-	mu      sync.Mutex // guards what follows, the live physics among it
-	p       *plant
-	world   uint64 // counts resets
-	servo   servo
-	jaw     jawServo
-	path    path
-	began   int64 // clock time at which path began
-	resting bool  // path has ended
-	goal    *goal
-	grip    *gripGoal
-	endings []ending
-	sense   sense
-	runstop bool
-	monitor *Monitor // nil: nobody watches
-	fault   error
-	ran     bool
-	closed  bool
+	mu       sync.Mutex // guards what follows, the live physics among it
+	p        *plant
+	world    uint64 // counts resets
+	servo    servo
+	jaw      jawServo
+	path     path
+	began    int64 // clock time at which path began
+	resting  bool  // path has ended
+	goal     *goal
+	grip     *gripGoal
+	endings  []ending
+	sense    sense
+	runstop  bool
+	monitor  *Monitor // nil: nobody watches
+	governor Governor // nil: the twin's own controller drives
+	fault    error
+	ran      bool
+	closed   bool
 }
 
 // Why a motion ended early or was not begun.
@@ -143,6 +144,9 @@ func (t *Twin) adopt(p *plant) {
 	t.jaw.target = p.meta.Jaw.Home
 	t.sense = sense{seq: t.sense.seq, open: x > t.mach.jaw.max/2, seed: t.opts.Seed}
 	t.path, t.began, t.resting = stand{}, t.clk.now.Load(), true
+	if t.governor != nil {
+		t.yield()
+	}
 	t.publish()
 }
 
@@ -231,6 +235,7 @@ func (t *Twin) Fork(ctx context.Context) (*Twin, error) {
 	f.link.lost = make(chan struct{})
 	f.eyes = newEyes(f)
 	f.path, f.began, f.resting = t.path, t.began, t.resting
+	f.servo.off, f.jaw.off = nil, false // nobody governs the copy
 	if !t.resting {
 		f.brake(1)
 	}
