@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"syscall"
 	"time"
 
@@ -39,11 +38,11 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	return &bounded{Listener: l, slots: make(chan struct{}, connections())}, nil
+	return &bounded{Listener: l, most: connections(), conns: map[*slotted]struct{}{}}, nil
 }
 
-// maxConnections is how many connections are served at once. What comes beyond them is closed at once: the files
-// that the process may open are also needed to stop the robot and to keep the record.
+// maxConnections is how many connections are open at once: the files that the process may open are also needed to
+// stop the robot and to keep the record.
 const maxConnections = 512
 
 // connections is maxConnections, or half of what the process may open when that is less.
@@ -54,51 +53,6 @@ func connections() int {
 	}
 	return int(max(8, min(maxConnections, files.Cur/2)))
 }
-
-// bounded is a listener with so many connections at most.
-type bounded struct {
-	net.Listener
-	slots chan struct{}
-}
-
-// Accept closes connections until there is room for one.
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case b.slots <- struct{}{}:
-			return &slotted{Conn: c, free: sync.OnceFunc(func() { <-b.slots })}, nil
-		default:
-			_ = c.Close() // nothing was said on it
-		}
-	}
-}
-
-// slotted is a connection that gives its place free.
-type slotted struct {
-	net.Conn
-	free func()
-}
-
-// Close ends the connection.
-func (s *slotted) Close() error {
-	s.free()
-	return s.Conn.Close()
-}
-
-// CloseWrite lets net/http end a connection so that its last words arrive.
-func (s *slotted) CloseWrite() error {
-	if c, ok := s.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return nil
-}
-
-// NetConn is the connection below.
-func (s *slotted) NetConn() net.Conn { return s.Conn }
 
 // shutdownTime is how long running requests get to end once their contexts are cancelled.
 const shutdownTime = 5 * time.Second
@@ -111,7 +65,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, secure *tls.Conf
 	}
 	srv := &http.Server{
 		ErrorLog: log.New(&serverLog{log: news}, "", 0),
-		Handler:  h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler:  curt(h), ConnState: places(news), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		TLSConfig: secure, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	served := make(chan error, 1)
