@@ -120,18 +120,11 @@ func (s *System) openTLS(context.Context) error {
 			return err
 		}
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return fmt.Errorf("the certificate of listen.tls cannot be used: %w", err)
+	s.pair = &pair{cert: cert, key: key, own: t.Generate, log: s.log}
+	if err := s.pair.open(); err != nil {
+		return err
 	}
-	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
-		s.log.Warn("others on this machine may read the certificate's key: chmod 600", "file", key, "mode", info.Mode().Perm().String())
-	}
-	if now := time.Now(); now.After(pair.Leaf.NotAfter) {
-		s.log.Warn("the certificate has ended, and clients will refuse it", "file", cert, "ended", pair.Leaf.NotAfter)
-	}
-	s.shown = certificate{path: cert, finger: door.Fingerprint(pair.Certificate[0]), own: t.Generate}
-	s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	s.shown, s.tls = s.pair.shown(), s.pair.config()
 	return nil
 }
 

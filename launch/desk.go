@@ -172,8 +172,9 @@ func (s *System) status() operator.Status {
 	}
 	if s.listener != nil {
 		o.MCP, o.Refused = s.MCP(), s.door.Failed()
-		if s.shown.finger != "" {
-			o.TLS = "SHA-256 " + s.shown.finger + ", " + s.shown.path
+		if s.pair != nil {
+			shown := s.pair.shown()
+			o.TLS = "SHA-256 " + shown.finger + ", " + shown.path
 		}
 		if s.cfg.Page.Enabled {
 			o.Page = s.cfg.base(s.Addr()) + "/"

@@ -41,7 +41,8 @@ type System struct {
 	door     *door.Door   // nil for stdio
 	listener net.Listener // nil for stdio
 	tls      *tls.Config  // nil without TLS
-	shown    certificate  // what clients are told of it
+	pair     *pair        // what it shows; nil without TLS
+	shown    certificate  // what clients were told of it at the start
 	rig      *rig
 	kin      *control.Kinematics
 	guard    *safety.Guard
