@@ -104,6 +104,12 @@ static int resolve(char* err, int errsz) {
 
 int vmj_is_open(void) { return handle != NULL; }
 
+// A simulation is one block of 20 MB. Left alone, glibc takes the first one that is freed as a sign that such blocks
+// come and go, and from then on carves them out of the arena of whichever thread asks. A world put back again and
+// again asks on any thread, and every arena (16 on two cores) kept its largest state: hundreds of MB that looked like
+// a leak. With a threshold that was set, glibc leaves it where it is: a large block is mapped, and unmapped when freed.
+static void give_back_large_blocks(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
+
 int vmj_open(char* err, int errsz) {
   static const char* const names[] = {"libmujoco.so.2.2.2", "libmujoco.so"};
   for (int i = 0; i < 2 && !handle; i++) handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -116,6 +122,7 @@ int vmj_open(char* err, int errsz) {
     handle = NULL;
     return 1;
   }
+  give_back_large_blocks();
   return 0;
 }
 
@@ -146,8 +153,7 @@ mjModel* vmj_load(const char* xml, int len, char* err, int errsz) {
   return rc == VMJ_OK ? a.m : NULL;
 }
 
-// A model and what hung on it were allocated on whichever threads happened to run: glibc would keep each of their
-// arenas at its largest, and a world put back again and again would look like a leak.
+// What was small was allocated on whichever threads happened to run, and glibc gives back only an arena's end.
 void vmj_free_model(mjModel* m) {
   lib.mj_deleteModel_(m);
   malloc_trim(0);
