@@ -48,3 +48,16 @@ func (s *Server) Holder() string {
 	name, _, _ := s.o.Seat.Holder()
 	return name
 }
+
+// Holding is how many kept executions hold on to the scene that their pictures were drawn from.
+func (s *Server) Holding() int {
+	s.runs.mu.Lock()
+	defer s.runs.mu.Unlock()
+	n := 0
+	for _, r := range s.runs.kept {
+		if r.reply != nil && r.reply.shown != nil {
+			n++
+		}
+	}
+	return n
+}

@@ -72,6 +72,19 @@ func TestTheSameRequestTwiceMovesOnce(t *testing.T) {
 	}
 }
 
+func TestAKeptResultHoldsNoScene(t *testing.T) {
+	r := newRig(t, stage.Face3D)
+	s := r.session(t, "drive")
+	for _, id := range []string{"1", "3", "5"} {
+		r.raw(t, "drive", s, toolCall(id, "gripper_translate", `{"d_x":0.05}`))
+		r.raw(t, "drive", s, toolCall("2"+id, "execute_waypoint", `{}`))
+	}
+	soon(t, "the scenes of delivered results let go", func() bool { return r.s.Holding() == 0 })
+	if again := r.raw(t, "drive", s, toolCall("25", "execute_waypoint", `{}`)); again.kinds != "itt" || !strings.Contains(again.text(), "repeated") {
+		t.Errorf("the result without its scene: %s", again.text())
+	}
+}
+
 func TestARefusedRequestAgainStaysRefused(t *testing.T) {
 	r := newRig(t, stage.Face3D)
 	s := r.session(t, "drive")

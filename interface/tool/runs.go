@@ -29,7 +29,7 @@ type run struct {
 	carriers int  // requests that wait for it; guarded by runs.mu
 	told     bool // a reply with its result reached the client; guarded by runs.mu
 
-	reply *reply
+	reply *reply // guarded by runs.mu again once the last carrier has left
 }
 
 func (r *run) finished() bool {
@@ -125,6 +125,7 @@ func (rs *runs) end(r *run, rep *reply) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.reply = rep
+	r.shed()
 	if !r.moved() && r.id == rs.next {
 		rs.next--
 	}
@@ -140,7 +141,21 @@ func (rs *runs) leave(r *run, told bool) (alone bool) {
 	defer rs.mu.Unlock()
 	r.carriers--
 	r.told = r.told || told
+	if r.finished() {
+		r.shed()
+	}
 	return r.carriers <= 0 && !r.finished()
+}
+
+// shed lets go, once the run is over and nobody carries it, of what its pictures were drawn from: a scene is ten times
+// as large as its pictures, and a repeat needs these alone. Callers hold mu.
+func (r *run) shed() {
+	if r.carriers > 0 || r.reply == nil || r.reply.shown == nil {
+		return
+	}
+	kept := *r.reply
+	kept.shown = nil
+	r.reply = &kept
 }
 
 // tell marks a result as delivered by other means.
