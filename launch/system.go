@@ -32,6 +32,7 @@ import (
 type System struct {
 	cfg    *Config
 	sees   Sources
+	limbs  Bodies
 	log    *slog.Logger
 	began  time.Time
 	token  string // the development token; empty when the file lists tokens
@@ -65,11 +66,12 @@ type Options struct {
 	Log     *slog.Logger
 	Stdio   bool    // no network door: the tools are served on the process's own streams
 	Sources Sources // nil leaves the sensors as they are
+	Bodies  Bodies  // nil leaves the machine as it is
 }
 
 // New opens everything that a launch file asks for, the cheap and likely failures first, and starts nothing.
 func New(ctx context.Context, c *Config, o Options) (*System, error) {
-	s := &System{cfg: c, sees: o.Sources, log: o.Log, began: time.Now()}
+	s := &System{cfg: c, sees: o.Sources, limbs: o.Bodies, log: o.Log, began: time.Now()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -146,6 +148,9 @@ func (s *System) openMachine(context.Context) (err error) {
 	}
 	if s.sees != nil {
 		s.rig.sources = s.sees(s.rig.sources)
+	}
+	if s.limbs != nil {
+		s.rig.body = s.limbs(s.rig.body, s.rig.clock)
 	}
 	if s.kin, err = control.NewKinematics(c.description()); err != nil {
 		return err

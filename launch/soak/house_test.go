@@ -29,6 +29,9 @@ type house struct {
 	mon    *sim.Monitor
 	log    *ledger
 	eyes   []*eye
+	limb   *limb
+	turn   sync.Mutex // of those who wait for theirs
+	desk   sync.Mutex // so that the monitor hears in what order the daemon was told
 	socket string
 	guests []*guest
 
@@ -112,6 +115,9 @@ func (h *house) run(t *testing.T, c *launch.Config) {
 			out = append(out, e)
 		}
 		return out
+	}, Bodies: func(b robot.Body, c robot.Clock) robot.Body {
+		h.limb = &limb{Body: b, clock: c, seen: func(what trouble) { h.add("machine: " + string(what)) }, over: make(chan struct{})}
+		return h.limb
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +137,9 @@ func (h *house) run(t *testing.T, c *launch.Config) {
 			g.leave()
 		}
 		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
+		err := <-done
+		close(h.limb.over)
+		if err := errors.Join(err, s.Close()); err != nil {
 			t.Errorf("the daemon ended with %v", err)
 		}
 	})
@@ -152,12 +160,11 @@ func rules(c *launch.Config) sim.Rules {
 }
 
 // phase lets every client do its next steps, and waits.
-func (h *house) phase(phase, n int) {
+func (h *house) phase(phase int) {
 	var wg sync.WaitGroup
-	share := n / len(h.guests)
 	for _, g := range h.guests {
 		wg.Go(func() {
-			for _, s := range g.steps[phase*share/phases : (phase+1)*share/phases] {
+			for _, s := range g.steps[phase*len(g.steps)/phases : (phase+1)*len(g.steps)/phases] {
 				g.do(s)
 			}
 		})
@@ -290,6 +297,14 @@ func (g *guest) leave() {
 }
 
 func (g *guest) do(s step) {
+	if s.kind == doTurn {
+		g.h.turn.Lock()
+		defer g.h.turn.Unlock()
+		for _, one := range s.own {
+			g.do(one)
+		}
+		return
+	}
 	g.h.add("sent")
 	if g.c == nil {
 		g.connect(context.Background())
@@ -315,7 +330,10 @@ func (g *guest) do(s step) {
 	case doFault:
 		g.h.add("sensor faults")
 		g.h.eyes[s.n%len(g.h.eyes)].fault.Store(int32(1 + s.n/7%(kinds-1)))
+	case doBreak:
+		g.h.limb.fail(s.n)
 	case doHeal:
+		g.h.limb.heal()
 		for _, e := range g.h.eyes {
 			e.fault.Store(fine)
 		}
@@ -444,6 +462,8 @@ func (g *guest) operate(op operator.Op) {
 	h := g.h
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	h.desk.Lock()
+	defer h.desk.Unlock()
 	mark := h.mon.Mark()
 	if op == operator.OpArm {
 		h.mon.SetArmed(true)

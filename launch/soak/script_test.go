@@ -39,7 +39,9 @@ const (
 	doOp                  // the operator's socket
 	doRunstop             // somebody presses the robot's own button
 	doFault               // a sensor begins to fail
-	doHeal                // and stops to
+	doBreak               // the machine will fail in the next motion, or reads wrong from now on
+	doHeal                // sensors and machine stop to
+	doTurn                // several steps, between which nobody else who waits for his turn does any
 )
 
 // step is one thing that a client does. Steps depend on the seed alone, never on what was answered.
@@ -51,8 +53,12 @@ type step struct {
 	odd  bool // may be answered by a protocol error
 	wait time.Duration
 	op   operator.Op
-	n    int // which raw request, which sensor, which fault
+	n    int    // which raw request, which sensor, which fault
+	own  []step // of a turn
 }
+
+// size is how many calls a step is.
+func (s *step) size() int { return max(1, len(s.own)) }
 
 type role int
 
@@ -68,6 +74,7 @@ type writer struct {
 	tools []toolInfo
 	role  role
 	out   []step
+	size  int    // of out, in calls
 	later []step // to follow what was begun: heal, clear and arm
 	due   int
 }
@@ -76,15 +83,23 @@ type writer struct {
 func script(seed uint64, client int, r role, tools []toolInfo, n int) []step {
 	w := &writer{rng: rand.New(rand.NewPCG(seed, uint64(client)+1)), tools: slices.Clone(tools), role: r}
 	sort.Slice(w.tools, func(i, j int) bool { return w.tools[i].Name < w.tools[j].Name })
-	for len(w.out) < n {
+	for w.size < n {
 		if len(w.later) > 0 && len(w.out) >= w.due {
-			w.out = append(w.out, w.later...)
+			later := w.later
 			w.later = nil
+			w.add(later...)
 			continue
 		}
 		w.next()
 	}
-	return append(w.out[:n:n], w.later...)
+	return append(w.out, w.later...)
+}
+
+func (w *writer) add(steps ...step) {
+	for _, s := range steps {
+		w.out = append(w.out, s)
+		w.size += s.size()
+	}
 }
 
 func (w *writer) chance(percent int) bool { return w.rng.IntN(100) < percent }
@@ -93,48 +108,64 @@ func (w *writer) pick(names ...string) string { return names[w.rng.IntN(len(name
 
 func (w *writer) next() {
 	switch p := w.rng.IntN(100); {
-	case w.role == driver && w.chance(45), w.role == person && w.chance(5):
+	case w.role == driver && w.chance(60), w.role == person && w.chance(5):
 		w.journey()
 	case p < 38:
-		w.out = append(w.out, w.hostile())
+		w.add(w.hostile())
 	case p < 43:
-		w.out = append(w.out, step{kind: doRaw, n: w.rng.IntN(1 << 20)})
+		w.add(step{kind: doRaw, n: w.rng.IntN(1 << 20)})
 	case p < 47:
 		s := w.valid()
 		s.kind, s.wait = doAbort, w.moment()
-		w.out = append(w.out, s)
+		w.add(s)
 	case p < 49:
 		s := w.valid()
 		s.kind, s.wait = doKill, w.moment()
-		w.out = append(w.out, s)
+		w.add(s)
 	case p < 50:
-		w.out = append(w.out, step{kind: doDelete})
+		w.add(step{kind: doDelete})
 	case w.role == person && p < 80:
 		w.operate()
 	case w.role == person && p < 84:
-		w.out = append(w.out, step{kind: doFault, n: w.rng.IntN(1 << 20)})
+		w.add(step{kind: doFault, n: w.rng.IntN(1 << 20)})
 		w.follow(step{kind: doHeal})
 	default:
-		w.out = append(w.out, w.valid())
+		w.add(w.valid())
 	}
 }
 
-// journey stages a waypoint on the real gripper's place and executes it; at times the client does not wait for the end.
+// journey stages a waypoint on the real gripper's place and executes it; at times the client does not wait for the end,
+// or the machine fails. Most journeys wait for their turn: two drivers who never do take the seat from each other for good.
 func (w *writer) journey() {
 	edit := w.tool("gripper_translate", "gripper_translate", "gripper_advance_or_retreat", "gripper_rotate", "gripper_toggle", "gripper_teleport_via_click",
 		"ee_robot_centric_translate", "ee_wrist_centric_translate", "ee_wrist_centric_rotate", "ee_teleport_via_click", "nav_translate", "nav_rotate", "gripper_set")
-	w.out = append(w.out, step{tool: w.tool("gripper_reset", "reset_target").Name}, step{tool: edit.Name, args: w.args(edit)})
+	own := []step{{kind: doOp, op: operator.OpFree}, {tool: w.tool("gripper_reset", "reset_target").Name}, {tool: edit.Name, args: w.args(edit)}}
 	run := step{tool: "execute_waypoint"}
 	switch p := w.rng.IntN(100); {
-	case p < 12:
+	case p < 8:
 		run.kind, run.wait = doAbort, 4*w.moment()
-	case p < 20:
+	case p < 14:
 		run.kind, run.wait = doKill, 4*w.moment()
 	}
-	w.out = append(w.out, run)
-	if w.role == person { // and leaves the seat to the drivers
-		w.out = append(w.out, step{kind: doOp, op: operator.OpFree})
+	switch {
+	case w.chance(25):
+		own = append(own, step{kind: doBreak, n: w.rng.IntN(1 << 20)}, run, step{kind: doHeal})
+		own = append(own, rearm()...)
+	default:
+		own = append(own, run)
 	}
+	if w.role == person { // and leaves the seat to the drivers
+		own = append(own, step{kind: doOp, op: operator.OpFree})
+	}
+	if w.chance(80) {
+		w.add(step{kind: doTurn, own: own})
+	} else {
+		w.add(own[1:]...) // in whatever seat there is
+	}
+}
+
+func rearm() []step {
+	return []step{{kind: doOp, op: operator.OpClear}, {kind: doOp, op: operator.OpArm}}
 }
 
 // moment is how long a call goes on before its client gives up: mostly hardly at all, at times into a motion.
@@ -149,26 +180,28 @@ func (w *writer) follow(s ...step) {
 }
 
 func (w *writer) operate() {
-	arm := []step{{kind: doOp, op: operator.OpClear}, {kind: doOp, op: operator.OpArm}}
+	arm := rearm()
 	switch p := w.rng.IntN(100); {
 	case p < 30:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpStatus})
+		w.add(step{kind: doOp, op: operator.OpStatus})
 	case p < 40:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpStop})
+		w.add(step{kind: doOp, op: operator.OpStop})
 	case p < 45:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpEStop})
+		w.add(step{kind: doOp, op: operator.OpEStop})
 		w.follow(arm...)
 	case p < 50:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpDisarm})
+		w.add(step{kind: doOp, op: operator.OpDisarm})
 		w.follow(arm...)
 	case p < 53:
-		w.out = append(w.out, step{kind: doRunstop})
+		w.add(step{kind: doRunstop})
 		w.follow(arm...)
 	case p < 56:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpTakeOver})
+		w.add(step{kind: doOp, op: operator.OpTakeOver})
 		w.follow(step{kind: doOp, op: operator.OpFree})
-	default:
-		w.out = append(w.out, step{kind: doOp, op: operator.OpFree})
+	case p < 65:
+		w.add(step{kind: doOp, op: operator.OpFree})
+	default: // when nobody is under way
+		w.add(step{kind: doTurn, own: []step{{kind: doOp, op: operator.OpFree}}})
 	}
 }
 

@@ -49,7 +49,7 @@ func soak(t *testing.T, file string, n int) {
 	began := time.Now()
 	var marks []mark
 	for phase := range phases {
-		h.phase(phase, n)
+		h.phase(phase)
 		marks = append(marks, h.measure(t))
 		if *each {
 			t.Logf("phase %d: %v after %v", phase, marks[phase], time.Since(began).Round(time.Second))
@@ -166,9 +166,12 @@ func TestScriptIsMadeFromTheSeedAlone(t *testing.T) {
 	if reflect.DeepEqual(a, script(8, 1, person, tools, 500)) || reflect.DeepEqual(a, script(7, 2, person, tools, 500)) {
 		t.Error("another seed or client, and the same script")
 	}
-	var kind [doHeal + 1]int
+	var kind [doTurn + 1]int
 	for _, s := range a {
 		kind[s.kind]++
+		for _, o := range s.own {
+			kind[o.kind]++
+		}
 	}
 	for k, n := range kind {
 		if n == 0 {
