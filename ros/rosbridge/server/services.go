@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"viad/ros"
+	"viad/ros/msg"
+)
+
+func (c *client) callService(ctx context.Context, o *op) {
+	call, cancel := c.within(ctx, o)
+	defer cancel()
+	values, err := c.call(call, o)
+	a := answer{Op: "service_response", ID: c.idFor(o), Service: o.Service, Values: values, Result: ptr(err == nil)}
+	if err != nil {
+		if ctx.Err() == nil && call.Err() != nil {
+			err = errors.New("Timeout exceeded while waiting for service response")
+		}
+		a.Values = words(err.Error())
+	}
+	c.reply(ctx, a)
+}
+
+func (c *client) call(ctx context.Context, o *op) (json.RawMessage, error) {
+	if name, ok := strings.CutPrefix(o.Service, "/rosapi/"); ok && !c.s.o.NoRosapi {
+		return c.s.rosapi(ctx, name, o.Args)
+	}
+	typ, err := c.s.serviceType(ctx, o.Service)
+	if err != nil {
+		return nil, err
+	}
+	request, err := c.s.make(typ + "_Request")
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.s.make(typ + "_Response")
+	if err != nil {
+		return nil, err
+	}
+	q := request()
+	if err := fromJSON(o.Args, q); err != nil {
+		return nil, err
+	}
+	caller, err := c.caller(o.Service, request, response)
+	if err != nil {
+		return nil, err
+	}
+	a := response()
+	if err := caller.Call(ctx, q, a); err != nil {
+		return nil, err
+	}
+	return c.s.toJSON(a), nil
+}
+
+func (c *client) caller(name string, request, response func() msg.Message) (ros.Caller, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.callers == nil {
+		return nil, errors.New("closed")
+	}
+	if x := c.callers[name]; x != nil {
+		return x, nil
+	}
+	x, err := c.s.o.Node.Client(ros.Service{Name: name, Request: request, Response: response})
+	if err == nil {
+		c.callers[name] = x
+	}
+	return x, err
+}
+
+// serviceType is what the graph says; the cancel service of an action is not listed, and known by its name.
+func (s *Server) serviceType(ctx context.Context, name string) (string, error) {
+	g, err := s.o.Node.Graph(ctx)
+	if err != nil {
+		return "", err
+	}
+	if action, ok := strings.CutSuffix(name, "/_action/cancel_goal"); ok {
+		for _, a := range g.Actions {
+			if a.Name == action {
+				return "action_msgs/srv/CancelGoal", nil
+			}
+		}
+	}
+	for _, x := range g.Services {
+		if x.Name == name {
+			return full(x.Type, "srv"), nil
+		}
+	}
+	return "", fmt.Errorf("Service %s does not exist", name) //nolint:staticcheck,revive // rosbridge_suite's own words
+}
+
+func (s *Server) topicType(ctx context.Context, name string) (string, error) {
+	g, err := s.o.Node.Graph(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range g.Topics {
+		if t.Name == name {
+			return full(t.Type, "msg"), nil
+		}
+	}
+	return "", fmt.Errorf("Cannot infer topic type for topic %s as it is not yet advertised", name) //nolint:staticcheck,revive // rosbridge_suite's own words
+}
+
+// advertiseService serves for a client: the request goes there, and its answer comes back.
+func (c *client) advertiseService(ctx context.Context, o *op) error {
+	typ := full(o.Type, "srv")
+	request, err := c.s.make(typ + "_Request")
+	if err != nil {
+		return err
+	}
+	response, err := c.s.make(typ + "_Response")
+	if err != nil {
+		return err
+	}
+	name := o.Service
+	x, err := c.s.o.Node.Serve(ros.Service{Name: name, Request: request, Response: response}, func(call context.Context, q msg.Message) (msg.Message, error) {
+		return c.ask(call, ctx, name, q, response())
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.served == nil {
+		shut(x)
+		return nil
+	}
+	c.served[name] = x
+	return nil
+}
+
+// ask sends a request to the client; call is the request's context, conn the connection's.
+func (c *client) ask(call, conn context.Context, name string, q, a msg.Message) (msg.Message, error) {
+	c.mu.Lock()
+	c.counter++
+	id := words(fmt.Sprintf("service_request:%s:%d", name, c.counter))
+	got := make(chan op, 1)
+	c.waiting[string(id)] = got
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, string(id))
+		c.mu.Unlock()
+	}()
+	c.reply(conn, answer{Op: "call_service", ID: id, Service: name, Args: c.s.toJSON(q)})
+	select {
+	case o := <-got:
+		if o.Result != nil && !*o.Result {
+			return nil, fmt.Errorf("%s", o.Values)
+		}
+		return a, fromJSON(o.Values, a)
+	case <-call.Done():
+		return nil, call.Err()
+	case <-conn.Done():
+		return nil, errors.New("the client that served it has gone")
+	}
+}
+
+func (c *client) responded(o *op) {
+	c.mu.Lock()
+	got := c.waiting[o.key()]
+	delete(c.waiting, o.key())
+	c.mu.Unlock()
+	if got != nil {
+		got <- *o
+	}
+}
