@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -197,13 +198,22 @@ func (s *Server) halt(ctx context.Context, _ *call) (*reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := s.o.Stage.Stop(ctx); err != nil {
-		return &reply{bad: true, blocks: []block{{text: oneLine(fmt.Sprintf("stop: %s. %v.", robot.StopNotConfirmed, err))}}}, nil
+		return &reply{bad: true, blocks: []block{{text: notStopped(err)}}}, nil
 	}
 	next := "What was staged is still staged; look again before the next execute_waypoint."
 	if ran && s.o.Face == stage.Face2D { // after a motion, also one cut short, the target rests on the real gripper
 		next = "The waypoint that ran is no longer staged: look where the robot is, then stage what is still missing."
 	}
 	return message("stop: " + robot.StopConfirmed.String() + ". " + next), nil
+}
+
+// notStopped says that a stop was not confirmed, and why: one sentence of what may be several lines.
+func notStopped(err error) string {
+	why := strings.TrimPrefix(err.Error(), robot.StopNotConfirmed.String())
+	if why == "" {
+		return "stop: " + robot.StopNotConfirmed.String() + "."
+	}
+	return oneLine(fmt.Sprintf("stop: %s; %s.", robot.StopNotConfirmed, strings.ReplaceAll(strings.Trim(why, " :;"), "\n", "; ")))
 }
 
 // alive sends progress at once and every second until stop is called, which waits for the last one.

@@ -340,7 +340,7 @@ func (g *guest) do(s step) {
 	}
 }
 
-var refusal = regexp.MustCompile(`^(refused|failed): .+[.!?]$`)
+var refusal = regexp.MustCompile(`^(refused|failed): .+[.!?]\)?$`) // what was ignored is said in brackets
 
 // call makes a call, or begins one and gives it up.
 func (g *guest) call(s step) {

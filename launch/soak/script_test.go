@@ -77,6 +77,7 @@ type writer struct {
 	size  int    // of out, in calls
 	later []step // to follow what was begun: heal, clear and arm
 	due   int
+	small bool // values are, so that the robot can well go there
 }
 
 // script is what one client does.
@@ -134,12 +135,30 @@ func (w *writer) next() {
 	}
 }
 
-// journey stages a waypoint on the real gripper's place and executes it; at times the client does not wait for the end,
-// or the machine fails. Most journeys wait for their turn: two drivers who never do take the seat from each other for good.
+// journey stages a waypoint or a few from where the real gripper is, and executes each. Most journeys wait for their
+// turn: two drivers who never do take the seat from each other for good.
 func (w *writer) journey() {
+	own := []step{{kind: doOp, op: operator.OpFree}, {tool: w.tool("gripper_reset", "reset_target").Name}}
+	for range 1 + w.rng.IntN(3) {
+		own = append(own, w.waypoint()...)
+	}
+	if w.role == person { // and leaves the seat to the drivers
+		own = append(own, step{kind: doOp, op: operator.OpFree})
+	}
+	if w.chance(90) {
+		w.add(step{kind: doTurn, own: own})
+	} else {
+		w.add(own[1:]...) // in whatever seat there is
+	}
+}
+
+// waypoint is one edit and its execute; at times the client does not wait for the end, or the machine fails.
+func (w *writer) waypoint() []step {
 	edit := w.tool("gripper_translate", "gripper_translate", "gripper_advance_or_retreat", "gripper_rotate", "gripper_toggle", "gripper_teleport_via_click",
 		"ee_robot_centric_translate", "ee_wrist_centric_translate", "ee_wrist_centric_rotate", "ee_teleport_via_click", "nav_translate", "nav_rotate", "gripper_set")
-	own := []step{{kind: doOp, op: operator.OpFree}, {tool: w.tool("gripper_reset", "reset_target").Name}, {tool: edit.Name, args: w.args(edit)}}
+	w.small = true
+	out := []step{{tool: edit.Name, args: w.args(edit)}}
+	w.small = false
 	run := step{tool: "execute_waypoint"}
 	switch p := w.rng.IntN(100); {
 	case p < 8:
@@ -147,21 +166,11 @@ func (w *writer) journey() {
 	case p < 14:
 		run.kind, run.wait = doKill, 4*w.moment()
 	}
-	switch {
-	case w.chance(25):
-		own = append(own, step{kind: doBreak, n: w.rng.IntN(1 << 20)}, run, step{kind: doHeal})
-		own = append(own, rearm()...)
-	default:
-		own = append(own, run)
+	if !w.chance(25) {
+		return append(out, run)
 	}
-	if w.role == person { // and leaves the seat to the drivers
-		own = append(own, step{kind: doOp, op: operator.OpFree})
-	}
-	if w.chance(80) {
-		w.add(step{kind: doTurn, own: own})
-	} else {
-		w.add(own[1:]...) // in whatever seat there is
-	}
+	out = append(out, step{kind: doBreak, n: w.rng.IntN(1 << 20)}, run, step{kind: doHeal})
+	return append(out, rearm()...)
 }
 
 func rearm() []step {
@@ -281,7 +290,7 @@ func (w *writer) value(p property) string {
 		lo, hi = *p.Minimum, *p.Maximum
 	}
 	v := lo + (hi-lo)*w.rng.Float64()
-	if lo < 0 && w.chance(75) {
+	if lo < 0 && (w.small || w.chance(75)) {
 		v *= 0.4
 	}
 	if p.Type == "integer" {
