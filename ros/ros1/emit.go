@@ -234,6 +234,9 @@ func (o *outlet) Publish(ctx context.Context, m msg.Message) error {
 }
 
 func (o *outlet) send(ctx context.Context, f []byte) error {
+	if o.e.n.isShut() {
+		return errClosed
+	}
 	o.e.mu.Lock()
 	if _, ok := o.e.outlets[o]; !ok {
 		o.e.mu.Unlock()

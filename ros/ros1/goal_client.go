@@ -54,6 +54,8 @@ type goal struct {
 const (
 	serverGrace = time.Second     // a server that is away no longer than this is still there
 	resultGrace = 3 * time.Second // so long a result may come after the status that announces it
+
+	feedbackGrace = 20 * time.Millisecond
 )
 
 // ActionClient implements ros.Node.
@@ -299,12 +301,28 @@ func (g *goaler) onResult(p packet) error {
 		return r.err
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if o := g.goals[s.id]; o != nil {
-		o.note(s)
-		o.end(s, r.b, nil)
+	o := g.goals[s.id]
+	g.mu.Unlock()
+	if o == nil {
+		return nil
 	}
+	if o.report != nil {
+		g.hearOut()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o.note(s)
+	o.end(s, r.b, nil)
 	return nil
+}
+
+// hearOut lets the feedback that was sent before a result be handed on first: it comes on another connection, and
+// nothing on the wire tells the order.
+func (g *goaler) hearOut() {
+	time.Sleep(feedbackGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*feedbackGrace)
+	defer cancel()
+	g.feedback.queue.empty(ctx)
 }
 
 // watch ends the goals whose server is gone.

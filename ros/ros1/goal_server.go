@@ -25,7 +25,6 @@ type goalServer struct {
 	open   func() (context.Context, context.CancelFunc)
 	stop   context.CancelFunc
 	once   sync.Once
-	runs   sync.WaitGroup
 
 	status, feedback, result *outlet
 	goal, cancel             *subscription
@@ -180,7 +179,6 @@ func (s *goalServer) onGoal(p packet) error {
 		ctx, cancel := s.open()
 		g.state.status, g.cancel = active, cancel
 		s.publishStatus()
-		s.runs.Add(1)
 		s.n.wg.Go(func() { s.run(ctx, g, m) })
 	}
 	return nil
@@ -197,7 +195,6 @@ func (s *goalServer) accepts(m msg.Message) bool {
 }
 
 func (s *goalServer) run(ctx context.Context, g *served, m msg.Message) {
-	defer s.runs.Done()
 	defer g.cancel()
 	result, status := s.server.Run(ctx, g.id, m, func(feedback msg.Message) {
 		s.mu.Lock()
@@ -216,6 +213,7 @@ func (s *goalServer) run(ctx context.Context, g *served, m msg.Message) {
 	case ros.GoalCanceled:
 		wire = preempted
 	}
+	s.feedback.e.drain() // a client that gets the result first throws feedback away
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conclude(g, wire, "", result)
@@ -224,6 +222,9 @@ func (s *goalServer) run(ctx context.Context, g *served, m msg.Message) {
 // conclude ends a goal and publishes its result; mu is held.
 func (s *goalServer) conclude(g *served, wire uint8, text string, result msg.Message) {
 	g.state.status, g.state.text, g.ended = wire, text, time.Now()
+	if s.closed { // to its clients the server is gone
+		return
+	}
 	if result == nil {
 		result = s.action.Result()
 	}
@@ -279,24 +280,14 @@ func (s *goalServer) onCancel(p packet) error {
 	return nil
 }
 
-// Close implements ros.Closer: the goals are cancelled and have a second to say their result.
+// Close implements ros.Closer: the goals are cancelled, and to their clients the server is gone.
 func (s *goalServer) Close() error {
 	s.once.Do(func() {
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
-		closeAll(s.goal, s.cancel)
+		closeAll(s.goal, s.cancel, s.status, s.feedback, s.result)
 		s.stop()
-		done := make(chan struct{})
-		go func() {
-			s.runs.Wait()
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-time.After(time.Second):
-		}
-		closeAll(s.status, s.feedback, s.result)
 	})
 	return nil
 }

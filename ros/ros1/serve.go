@@ -114,6 +114,9 @@ func (s *server) serve(c *conn, h protocommon.HeaderRaw) {
 // respond writes the answer to one request: 1 and the response, or 0 and a sentence.
 func (s *server) respond(ctx context.Context, c *conn, b []byte) error {
 	answer, err := s.work(ctx, b)
+	if ctx.Err() != nil { // to its clients the server is gone
+		return ctx.Err()
+	}
 	if err == nil {
 		answer = append([]byte{1}, answer...)
 	} else {
