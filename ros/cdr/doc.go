@@ -4,8 +4,14 @@
 // counts its final NUL, the bytes and the NUL; a sequence is a uint32 count and its elements; a structure without fields
 // is one zero byte. Writers here write little endian, readers take both.
 //
-// Errors stick: after the first one a Writer writes and a Reader reads nothing more, and Err says where it went wrong.
-// A Reader never trusts a length: what is announced must fit into what is there before anything is made for it.
+// Errors stick: after the first one a Writer gives out nothing and a Reader reads nothing more, and Err says where it went
+// wrong. A Reader never trusts a length: what is announced must fit into what is there before anything is made for it.
+//
+// What comes behind the last field is left alone (padding, or fields of a newer release); Remaining tells. A field that
+// is missing is an error, because a zero would look like a value; only fields which a definition marks as absent in older
+// releases may be missing, at the very end of a payload (see Reader.End).
+//
+// Not supported: long double, which no ROS message has, and parameterised or XCDR version 2 encodings.
 package cdr
 
 // Distro is a ROS 2 distribution. A few messages have another layout in another distribution under the same type name,
@@ -31,5 +37,21 @@ func (d Distro) String() string {
 		return "jazzy"
 	default:
 		return "unknown"
+	}
+}
+
+// ParseDistro is the distribution of that name; rolling and what came after Jazzy count as Jazzy, "" is DistroUnknown.
+func ParseDistro(name string) (Distro, bool) {
+	switch name {
+	case "", "unknown":
+		return DistroUnknown, true
+	case "humble":
+		return Humble, true
+	case "iron":
+		return Iron, true
+	case "jazzy", "kilted", "rolling":
+		return Jazzy, true
+	default:
+		return DistroUnknown, false
 	}
 }

@@ -1,7 +1,0 @@
-package cdr
-
-// Writer writes.
-type Writer struct{}
-
-// Reader reads.
-type Reader struct{}
