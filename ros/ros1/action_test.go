@@ -52,7 +52,7 @@ print('ended', c.get_state(), c.get_result().result)
 `
 
 func counter(running chan<- ros.GoalID) ros.ActionHandler {
-	of := func(m msg.Message) int32 { return m.(*testGoal).Goal } //nolint:forcetypeassert,errcheck // the only kind
+	of := func(m msg.Message) int32 { return m.(*testGoal).Goal }
 	return ros.ActionHandler{
 		Accept: func(m msg.Message) bool { return of(m) != -3 },
 		Run: func(ctx context.Context, id ros.GoalID, m msg.Message, feedback func(msg.Message)) (msg.Message, ros.GoalStatus) {
@@ -88,7 +88,7 @@ func TestActionlibServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard []int32
-	count := send(t, g, 4, func(m msg.Message) { heard = append(heard, m.(*testFeedback).Feedback) }) //nolint:forcetypeassert,errcheck // the only kind
+	count := send(t, g, 4, func(m msg.Message) { heard = append(heard, m.(*testFeedback).Feedback) })
 	ends(t, count, ros.GoalSucceeded, 4)
 	if len(heard) != 4 || heard[3] != 3 {
 		t.Errorf("feedback %v", heard)

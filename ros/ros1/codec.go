@@ -125,7 +125,7 @@ func mismatch(one, two reflect.Type, at string) error {
 }
 
 func width(k reflect.Kind) int {
-	switch k { //nolint:exhaustive // numbers only
+	switch k {
 	case reflect.Bool, reflect.Int8, reflect.Uint8:
 		return 1
 	case reflect.Int16, reflect.Uint16:
@@ -397,7 +397,7 @@ func structWriter(one, two reflect.Type, members []member, extra []int) func([]b
 func structReader(members []member, extra []int) func(*reader, reflect.Value) {
 	return func(r *reader, v reflect.Value) {
 		for _, m := range members {
-			to := reflect.Value{}
+			var to reflect.Value
 			if m.at >= 0 {
 				to = v.Field(m.at)
 			} else {
@@ -415,7 +415,7 @@ func structReader(members []member, extra []int) func(*reader, reflect.Value) {
 
 // empty says whether nothing is lost when v is not sent.
 func empty(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // the rest is as zero says
+	switch v.Kind() {
 	case reflect.Slice:
 		return v.Len() == 0
 	case reflect.Struct:

@@ -53,7 +53,7 @@ type core struct {
 func startCore(t *testing.T) *core {
 	t.Helper()
 	needs(t, "roscore")
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (c *core) env() []string {
 
 func (c *core) start(t *testing.T) {
 	t.Helper()
-	c.cmd = exec.Command("/usr/bin/roscore", "-p", fmt.Sprint(c.port)) //nolint:noctx // killed with its group
+	c.cmd = exec.Command("/usr/bin/roscore", "-p", fmt.Sprint(c.port))
 	c.cmd.Env, c.cmd.SysProcAttr = c.env(), &syscall.SysProcAttr{Setpgid: true}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ type program struct {
 
 func (c *core) run(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{cmd: exec.Command("/usr/bin/"+args[0], args[1:]...), lines: make(chan string, 1000)} //nolint:noctx,gosec // killed below
+	p := &program{cmd: exec.Command("/usr/bin/"+args[0], args[1:]...), lines: make(chan string, 1000)}
 	p.cmd.Env, p.cmd.SysProcAttr = c.env(), &syscall.SysProcAttr{Setpgid: true}
 	out, in := io.Pipe()
 	p.cmd.Stdout, p.cmd.Stderr = in, in

@@ -207,10 +207,9 @@ func (s *goalServer) run(ctx context.Context, g *served, m msg.Message) {
 		})
 	})
 	wire := aborted
-	switch status { //nolint:exhaustive // anything else is no end
-	case ros.GoalSucceeded:
+	if status == ros.GoalSucceeded {
 		wire = succeeded
-	case ros.GoalCanceled:
+	} else if status == ros.GoalCanceled {
 		wire = preempted
 	}
 	s.feedback.e.drain() // a client that gets the result first throws feedback away

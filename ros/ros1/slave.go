@@ -63,7 +63,7 @@ func (n *Node) requestTopic(r *apislave.RequestRequestTopic) apislave.ResponseRe
 	for _, p := range r.Protocols {
 		if len(p) > 0 && p[0] == "TCPROS" {
 			return apislave.ResponseRequestTopic{
-				Code: 1, Protocol: []any{"TCPROS", n.ip.String(), n.tcp.Addr().(*net.TCPAddr).Port}, //nolint:errcheck,forcetypeassert // it listens on TCP
+				Code: 1, Protocol: []any{"TCPROS", n.ip.String(), n.tcp.Addr().(*net.TCPAddr).Port},
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (n *Node) requestTopic(r *apislave.RequestRequestTopic) apislave.ResponseRe
 func (n *Node) publications() [][]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := [][]string{}
+	out := make([][]string, 0, len(n.emitters))
 	for _, e := range n.emitters {
 		out = append(out, []string{e.topic, e.sign.name})
 	}

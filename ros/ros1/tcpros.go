@@ -75,7 +75,7 @@ func (c *conn) readFrame() ([]byte, error) {
 	b := make([]byte, min(n, chunk))
 	for have := 0; ; {
 		if _, err := io.ReadFull(c.r, b[have:]); err != nil {
-			if err == io.EOF { //nolint:errorlint // ReadFull gives it bare
+			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err

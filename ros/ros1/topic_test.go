@@ -49,7 +49,7 @@ func TestPeerKilled(t *testing.T) {
 		for take(t, got, word) != word {
 		}
 		p.kill()
-		gone := sub.(*subscription) //nolint:forcetypeassert,errcheck // ours
+		gone := sub.(*subscription)
 		for change := gone.f.changes(); sub.Publishers() != 0; change = gone.f.changes() {
 			take(t, change, "the killed publisher to be gone")
 		}
@@ -70,7 +70,7 @@ func TestOtherType(t *testing.T) {
 	n := c.node(t, "viad")
 	_, sub := hear(t, n, "/theirs", ros.Default())
 	c.run(t, "rostopic", "pub", "-r", "20", "/theirs", "std_msgs/Int32", "7")
-	f := sub.(*subscription).f //nolint:forcetypeassert,errcheck // ours
+	f := sub.(*subscription).f
 	for change := f.changes(); len(f.troubles()) == 0; change = f.changes() {
 		take(t, change, "the mismatch")
 	}

@@ -1,0 +1,70 @@
+package ros1
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"viad/ros"
+)
+
+// Peers that send rubbish, or nothing, or do not read: the node goes on, and closes in time.
+func TestHostilePeers(t *testing.T) {
+	c := startCore(t)
+	n := c.node(t, "viad")
+	dial := func(addr, say string) net.Conn {
+		t.Helper()
+		s, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Write([]byte(say)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	o := advertise(t, n, "/words", ros.QoS{Depth: 3})
+	head := "\x0e\x00\x00\x00topic=/words\x00\x00"
+	var held []net.Conn
+	for _, say := range []string{
+		"", "\xff\xff\xff\xff", "\x00\x00\x00\x00", "\x08\x00\x00\x00\xff\xff\xff\x7f", "\x08\x00\x00\x00\x04\x00\x00\x00none",
+		"GET / HTTP/1.1\r\n\r\n", head, strings.Repeat("\x01", 1000),
+	} {
+		held = append(held, dial(n.tcp.Addr().String(), say))
+	}
+	u, err := url.Parse(n.slave.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, say := range []string{
+		"", "POST /RPC2 HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n<?xml", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\nnothing",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 85\r\n\r\n<?xml version='1.0'?><methodCall><methodName>nothing</methodName><params></methodCall>",
+	} {
+		held = append(held, dial(u.Host, say))
+	}
+
+	// One that asks for the topic and never reads; another node still gets every message.
+	field := func(s string) string { return string([]byte{byte(len(s)), 0, 0, 0}) + s }
+	fields := field("callerid=/deaf") + field("topic=/words") + field("type=std_msgs/String") + field("md5sum=*")
+	held = append(held, dial(n.tcp.Addr().String(), string([]byte{byte(len(fields)), 0, 0, 0})+fields))
+	got, _ := hear(t, c.node(t, "other"), "/words", ros.QoS{Depth: 3})
+	if err := o.Ready(ready(t), 2); err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("x", 1<<20)
+	for range 40 {
+		say(t, o, big)
+		take(t, got, "a message beside a deaf subscriber")
+	}
+
+	began := time.Now()
+	_ = n.Close()
+	if d := time.Since(began); d > 6*time.Second {
+		t.Errorf("closing took %v", d)
+	}
+	for _, s := range held {
+		_ = s.Close()
+	}
+}
