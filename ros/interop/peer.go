@@ -3,6 +3,7 @@ package interop
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type Setup struct {
 	Domain int
 	Stock  bool     // the vendor's own settings; otherwise this host alone over UDP
 	Netns  string   // network namespace, "" is ours
+	Lease  int      // seconds after which the others forget a dead peer; 0 is the vendor's
 	Args   []string // key=value, see peers/*/main
 }
 
@@ -82,10 +84,13 @@ type Peer struct {
 }
 
 // localhost is Cyclone on this host alone. Participant index auto makes it found by static peers.
-const localhost = `<CycloneDDS><Domain id="any"><General><Interfaces><NetworkInterface name="lo"/></Interfaces>` +
-	`<AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize></General>` +
-	`<Discovery><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>` +
-	`<Peers><Peer address="127.0.0.1"/></Peers></Discovery></Domain></CycloneDDS>`
+func localhost(lease int) string {
+	return `<CycloneDDS><Domain id="any"><General><Interfaces><NetworkInterface name="lo"/></Interfaces>` +
+		`<AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize></General>` +
+		`<Discovery><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>` +
+		`<LeaseDuration>` + strconv.Itoa(cmp.Or(lease, 10)) + `s</LeaseDuration>` +
+		`<Peers><Peer address="127.0.0.1"/></Peers></Discovery></Domain></CycloneDDS>`
+}
 
 // Start builds the peer if need be and starts it. It ends with Close or Kill, or when this process ends.
 func Start(ctx context.Context, s Setup) (*Peer, error) {
@@ -97,6 +102,9 @@ func Start(ctx context.Context, s Setup) (*Peer, error) {
 	if s.Stock {
 		args = append(args, "net=stock")
 	}
+	if s.Lease > 0 {
+		args = append(args, "lease="+strconv.Itoa(s.Lease))
+	}
 	if s.Netns != "" {
 		args = append([]string{"ip", "netns", "exec", s.Netns}, args...)
 	}
@@ -104,7 +112,7 @@ func Start(ctx context.Context, s Setup) (*Peer, error) {
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives the call: Close and Kill end it
 	p.cmd.Stderr = &p.stderr
 	if s.Vendor == Cyclone && !s.Stock {
-		p.cmd.Env = append(os.Environ(), "CYCLONEDDS_URI="+localhost)
+		p.cmd.Env = append(os.Environ(), "CYCLONEDDS_URI="+localhost(s.Lease))
 	}
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -231,6 +231,7 @@ void announce(void) {
     ownWriterCount = w;
     ownReaderCount = r;
   }
+  if (number("silent", 0) != 0) return;
   if (number("gid", 0) == 24) WRITE_GRAPH(humble);
   else WRITE_GRAPH(iron);
 }

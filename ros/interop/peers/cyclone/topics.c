@@ -87,7 +87,7 @@ static void fillImage(void *to, int64_t seq, int64_t stamp) {
 static mark_t checkImage(const void *from) {
   const sensor_msgs_msg_dds__Image_ *im = from;
   mark_t m = readHeader(&im->header);
-  m.whole = strcmp(im->encoding, "rgb8") == 0 && im->width == 640 && im->step == 1920 && im->height == size / 1920 && checkBytes(&im->data, verify ? m.seq : 0);
+  m.whole = strcmp(im->encoding, "rgb8") == 0 && im->width == 640 && im->step == 1920 && im->height == size / 1920 && im->data._length == size && (!verify || checkBytes(&im->data, m.seq));
   return m;
 }
 

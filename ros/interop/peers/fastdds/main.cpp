@@ -281,6 +281,7 @@ void Peer::announce() {
     ownReaders = readers;
     ownWriters = writers;
   }
+  if (options.number("silent", 0) != 0) return;
   if (humbleForm) writeGraph<humble::ParticipantEntitiesInfo_, humble::NodeEntitiesInfo_, humble::Gid_>(graphWriter, participant->guid(), options, ownReaders, ownWriters);
   else writeGraph<iron::ParticipantEntitiesInfo_, iron::NodeEntitiesInfo_, iron::Gid_>(graphWriter, participant->guid(), options, ownReaders, ownWriters);
 }
