@@ -12,8 +12,8 @@ import (
 	"viad/ros/rtps"
 )
 
-// theirs is set in the process that TestNamespaces starts: the namespace of the peers.
-const theirs = "VIAD_INTEROP_PEERS"
+// peersNamespace is set in the process that TestNamespaces starts: the namespace of the peers.
+const peersNamespace = "VIAD_INTEROP_PEERS"
 
 // TestNamespaces puts us and the peers on two machines, as far as the network is concerned: two network namespaces and a
 // cable between them, with multicast discovery and all settings as the vendors ship them.
@@ -59,7 +59,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	args := []string{"netns", "exec", a, os.Args[0], "-test.run", "^TestInNamespace$", "-test.v", fmt.Sprintf("-long=%v", *long)}
 	cmd := exec.CommandContext(t.Context(), "ip", args...)
-	cmd.Env = append(os.Environ(), theirs+"="+b)
+	cmd.Env = append(os.Environ(), peersNamespace+"="+b)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestNamespaces(t *testing.T) {
 
 // TestInNamespace is the part of TestNamespaces that runs in our namespace.
 func TestInNamespace(t *testing.T) {
-	ns := os.Getenv(theirs)
+	ns := os.Getenv(peersNamespace)
 	if ns == "" {
 		t.Skip("TestNamespaces runs it")
 	}
