@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,21 +25,13 @@ func (t *Twin) Follow(ctx context.Context, tr robot.Trajectory) error {
 	if err != nil {
 		return err
 	}
-	ended, err := t.standBy(ctx, g.feed, g.done)
-	if err == nil {
-		return ended
-	}
-	if errors.Is(err, ErrCut) {
-		return err // the machine is on its own
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.goal == g {
-		t.goal = nil
-		t.brake(1)
-		t.publish()
-	}
-	return err
+	return t.standBy(ctx, g.feed, g.done, func() {
+		if t.goal == g {
+			t.goal = nil
+			t.brake(1)
+			t.publish()
+		}
+	})
 }
 
 // ready says whether a motion may begin. The caller holds mu.
@@ -168,21 +159,13 @@ func (t *Twin) Grip(ctx context.Context, to robot.JawTarget) error {
 	if err != nil {
 		return err
 	}
-	ended, err := t.standBy(ctx, g.feed, g.done)
-	if err == nil {
-		return ended
-	}
-	if errors.Is(err, ErrCut) {
-		return err // the machine is on its own
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.grip == g {
-		t.grip = nil
-		t.jaw.freeze(t.p)
-		t.publish()
-	}
-	return err
+	return t.standBy(ctx, g.feed, g.done, func() {
+		if t.grip == g {
+			t.grip = nil
+			t.jaw.freeze(t.p)
+			t.publish()
+		}
+	})
 }
 
 func (t *Twin) startGrip(ctx context.Context, to robot.JawTarget) (*gripGoal, error) {

@@ -67,21 +67,27 @@ func (t *Twin) feeder() *timer {
 	return t.clk.pulse(feedEvery)
 }
 
-// standBy waits for the end of a motion and feeds the watchdog meanwhile.
-func (t *Twin) standBy(ctx context.Context, tick *timer, done <-chan error) (ended, err error) {
+// standBy waits for the end of a motion and feeds the watchdog meanwhile. When whoever waits goes first, leave ends
+// the motion, under mu; a machine whose link was cut is on its own.
+func (t *Twin) standBy(ctx context.Context, tick *timer, done <-chan error, leave func()) error {
 	defer tick.Stop()
-	for {
+	var err error
+	for err == nil {
 		select {
-		case ended = <-done:
-			return ended, nil
+		case ended := <-done:
+			return ended
 		case <-t.link.lost:
-			return nil, ErrCut
+			return ErrCut
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			err = ctx.Err()
 		case <-t.over:
-			return nil, ErrOver
+			err = ErrOver
 		case <-tick.C():
 			t.link.fed.Store(t.clk.now.Load())
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	leave()
+	return err
 }
