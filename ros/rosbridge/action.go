@@ -56,7 +56,6 @@ type goaler struct {
 	action ros.Action
 	name   string
 	typ    string
-	known  atomic.Bool
 	closed atomic.Bool
 	turn   chan struct{} // one goal at a time waits to be accepted, so that it can be told which one a new id is
 	status *feedOfStatus
@@ -102,9 +101,9 @@ type goal struct {
 	done     chan struct{}
 	finished bool
 	end      outcome
-	asked    bool // to be cancelled
 	feedOnce []payload
 	feedWake chan struct{}
+	fed      chan struct{} // closed when the last feedback was handed on
 }
 
 // outcome is how a goal ended.
@@ -112,15 +111,6 @@ type outcome struct {
 	p      payload
 	status ros.GoalStatus
 	err    error
-}
-
-func (g *goal) isDone() bool {
-	select {
-	case <-g.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // finish ends the goal once; it says whether this was it.
@@ -150,7 +140,8 @@ func (g *goal) alive(s ros.GoalStatus) {
 		g.signed = true
 		close(g.sign)
 	}
-	if !g.finished && s > g.status {
+	// Where a goal is that was given up is still of interest: it is being cancelled.
+	if s > g.status && (!g.finished || g.end.err != nil) {
 		g.status = s
 		close(g.changed)
 		g.changed = make(chan struct{})
@@ -158,14 +149,10 @@ func (g *goal) alive(s ros.GoalStatus) {
 }
 
 func (a *goaler) Ready(ctx context.Context) error {
-	err := a.n.poll(ctx, func(ctx context.Context) (bool, error) {
+	return a.n.poll(ctx, func(ctx context.Context) (bool, error) {
 		names, err := a.n.actionServers(ctx)
 		return slices.Contains(names, a.name), err
-	}, func() string { return "nobody serves the action " + a.name })
-	if err == nil {
-		a.known.Store(true)
-	}
-	return err
+	}, &ros.Absent{What: "action " + a.name, Why: "rosapi does not list it: is its node running, and its name right?"})
 }
 
 // Send sends a goal and waits for the first sign that it was taken: its id on the status topic, feedback, or its end. No
@@ -214,6 +201,7 @@ func (a *goaler) newGoal(feedback func(msg.Message)) (*goal, error) {
 	g := &goal{
 		n: a.n, action: a, id: a.n.id("goal"), feedback: feedback,
 		sign: make(chan struct{}), changed: make(chan struct{}), done: make(chan struct{}), feedWake: make(chan struct{}, 1),
+		fed: make(chan struct{}),
 	}
 	if _, err := rand.Read(g.own[:]); err != nil {
 		return nil, fmt.Errorf("rosbridge: %w", err)
@@ -308,6 +296,7 @@ func (n *Node) feedback(f *frame) {
 
 // deliver calls the feedback function, in order, until the goal is over and all was handed on.
 func (g *goal) deliver() {
+	defer close(g.fed)
 	for {
 		over := false
 		select {
@@ -388,7 +377,7 @@ func (g *goal) Status() ros.GoalStatus {
 
 func (g *goal) Result(ctx context.Context, m msg.Message) (ros.GoalStatus, error) {
 	select {
-	case <-g.done:
+	case <-g.fed: // after the last feedback
 	case <-g.n.stopped:
 		return ros.GoalUnknown, errClosed
 	case <-ctx.Done():

@@ -25,17 +25,21 @@ func (n *Node) decodeInto(d *jsonDecoder, into any) error {
 // Where the goal's id on the robot is not known and cancelling by the id on this wire shows no effect in time, every goal
 // of the action is cancelled: a cancel that does nothing is the greater harm.
 func (g *goal) Cancel(ctx context.Context) error {
-	g.mu.Lock()
-	g.asked = true
-	g.mu.Unlock()
+	if g.cancelling() {
+		return nil
+	}
 	var last error
-	for round := 0; ; round++ {
-		if g.cancelling() {
+	var no *ros.Rejected
+	for round, refused := 0, 0; ; round++ {
+		taken, err := g.cancelOnce(ctx, round)
+		if taken || g.cancelling() {
 			return nil
 		}
-		taken, err := g.cancelOnce(ctx, round)
-		if taken {
-			return err
+		// The service also refuses what is being cancelled already, by the id: then the status is about to say so.
+		if errors.As(err, &no) {
+			if refused++; refused == 2 {
+				return no
+			}
 		}
 		if err != nil {
 			last = err
@@ -70,7 +74,7 @@ func (g *goal) cancelling() bool {
 	return g.status >= ros.GoalCanceling || (g.finished && g.end.err == nil)
 }
 
-// cancelOnce asks once in both ways. taken says that there is nothing more to do; err is then the answer.
+// cancelOnce asks once in both ways. taken says that there is nothing more to do.
 func (g *goal) cancelOnce(ctx context.Context, round int) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*g.n.cfg.CancelEvery)
 	defer cancel()
@@ -93,7 +97,7 @@ func (g *goal) cancelOnce(ctx context.Context, round int) (taken bool, err error
 	}
 	switch r.Code {
 	case cancelRejected:
-		return true, &ros.Rejected{Action: g.action.name, Why: "it will not cancel"}
+		return false, &ros.Rejected{Action: g.action.name, Why: "it will not cancel"}
 	case cancelUnknown, cancelOver:
 		// It is over, or was never taken: a result has come or will.
 		return *uuid != [16]byte{}, nil

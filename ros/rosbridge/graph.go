@@ -108,8 +108,9 @@ func (n *Node) learnDistro(ctx context.Context) {
 	}
 }
 
-// poll asks again and again until it is so. Without rosapi nothing can be known, and it returns: what follows will say.
-func (n *Node) poll(ctx context.Context, ask func(context.Context) (bool, error), lacking func() string) error {
+// poll asks again and again until it is so; lacking is the error when ctx ends first. Without rosapi nothing can be
+// known, and it returns: what follows will say.
+func (n *Node) poll(ctx context.Context, ask func(context.Context) (bool, error), lacking error) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		ok, err := ask(ctx)
 		var gone *ros.Gone
@@ -118,12 +119,12 @@ func (n *Node) poll(ctx context.Context, ask func(context.Context) (bool, error)
 			return nil
 		case err != nil && !errors.As(err, &gone):
 			if ctx.Err() != nil {
-				return fmt.Errorf("rosbridge: %s, or the robot does not say: %w", lacking(), err)
+				return fmt.Errorf("%w; or the robot does not say: %w", lacking, err)
 			}
 			return err
 		}
 		if !sleep(ctx, pause) {
-			return fmt.Errorf("rosbridge: %s: %w", lacking(), ctx.Err())
+			return fmt.Errorf("%w: %w", lacking, ctx.Err())
 		}
 	}
 }

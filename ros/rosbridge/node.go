@@ -103,6 +103,11 @@ func (n *Node) start(ctx context.Context) error {
 	n.wg.Go(func() { n.urgent.run(run, first[1]) })
 	n.wg.Go(func() { n.spawner(run) })
 	n.wg.Go(func() { n.watchFeeds(run) })
+	for _, s := range []*socket{n.data, n.urgent} {
+		if err := s.ready(ctx); err != nil {
+			return errors.Join(err, n.Close())
+		}
+	}
 	if n.cfg.Distro == cdr.DistroUnknown {
 		n.learnDistro(ctx)
 	}

@@ -105,6 +105,11 @@ func (n *Node) Client(service ros.Service) (ros.Caller, error) {
 	if err := checkName("service", service.Name, service.Request, service.Response); err != nil {
 		return nil, err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errClosed
+	}
 	s := n.socketOf(service.Name)
 	return &caller{
 		n: n, service: service, socket: s, urgent: s == n.urgent,
@@ -116,6 +121,7 @@ func (n *Node) Client(service ros.Service) (ros.Caller, error) {
 func serviceType(request string) string { return strings.TrimSuffix(request, "_Request") }
 
 func (c *caller) Ready(ctx context.Context) error {
+	seen := false
 	err := c.n.poll(ctx, func(ctx context.Context) (bool, error) {
 		typ, err := c.n.serviceType(ctx, c.service.Name)
 		if err != nil || typ == "" {
@@ -124,11 +130,10 @@ func (c *caller) Ready(ctx context.Context) error {
 		if !sameType(typ, c.typ) {
 			return false, &ros.Absent{What: "service " + c.service.Name + " of type " + c.typ, Why: "it is there as " + typ}
 		}
+		seen = true
 		return true, nil
-	}, func() string { return "nobody serves " + c.service.Name })
-	if err == nil {
-		c.known.Store(true)
-	}
+	}, &ros.Absent{What: "service " + c.service.Name, Why: "rosapi does not list it: is its node running, and its name right?"})
+	c.known.Store(seen)
 	return err
 }
 
@@ -168,10 +173,23 @@ func (c *caller) Call(ctx context.Context, request, response msg.Message) error 
 			if errors.As(err, &absent) && !c.urgent && c.known.Swap(false) {
 				continue // it was never asked: wait until it is there again
 			}
-			return err
+			return c.explain(ctx, err)
 		}
 		return c.n.decode(payloadOr(f.msg), response)
 	}
+}
+
+// explain looks whether a call failed because its server went away, which the server's words may not say.
+func (c *caller) explain(ctx context.Context, err error) error {
+	var f *Failed
+	if c.urgent || !errors.As(err, &f) {
+		return err
+	}
+	if typ, ask := c.n.serviceType(ctx, c.service.Name); ask == nil && typ == "" {
+		c.known.Store(false)
+		return &ros.Gone{What: f.What, Why: f.Words}
+	}
+	return err
 }
 
 // payloadOr is what was sent, or an empty message where the server left it out because it has no fields.

@@ -67,10 +67,24 @@ func (s *socket) send(ctx context.Context, data []byte, wait bool) error {
 		return fmt.Errorf("rosbridge: a frame of %d bytes is over the limit of %d (MaxOut; the server closes the connection at its own)",
 			len(data), s.n.cfg.MaxOut)
 	}
-	out, lost, why, changed := s.state()
-	for out == nil {
-		if !wait {
-			return &downError{s.n.cfg.URL, s.what, why}
+	if wait {
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+	}
+	out, lost, why, _ := s.state()
+	if out == nil {
+		return &downError{s.n.cfg.URL, s.what, why}
+	}
+	return put(ctx, out, lost, data)
+}
+
+// ready waits for a connection.
+func (s *socket) ready(ctx context.Context) error {
+	for {
+		out, _, why, changed := s.state()
+		if out != nil {
+			return nil
 		}
 		select {
 		case <-changed:
@@ -79,9 +93,7 @@ func (s *socket) send(ctx context.Context, data []byte, wait bool) error {
 		case <-s.n.stopped:
 			return errClosed
 		}
-		out, lost, why, changed = s.state()
 	}
-	return put(ctx, out, lost, data)
 }
 
 // put gives a frame to the writer and waits until it is written.
@@ -122,7 +134,7 @@ func (s *socket) connect(ctx context.Context) (*websocket.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer as a rosbridge server: %w", s.n.cfg.URL, err)
 	}
-	conn.SetReadLimit(int64(s.n.cfg.MaxIn))
+	conn.SetReadLimit(-1) // slurp has its own: a frame that is too large is left out, and the connection stays
 	return conn, nil
 }
 
@@ -241,7 +253,12 @@ func (s *socket) read(ctx context.Context, conn *websocket.Conn, heard *atomic.I
 		if err != nil {
 			return err
 		}
-		b, err := slurp(r, size, heard)
+		b, err := slurp(r, size, s.n.cfg.MaxIn, heard)
+		if errors.Is(err, errTooLarge) {
+			s.n.strays.Add(1)
+			s.n.storm.warn("a frame was dropped: it is larger than MaxIn", "limit", s.n.cfg.MaxIn)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -250,22 +267,34 @@ func (s *socket) read(ctx context.Context, conn *websocket.Conn, heard *atomic.I
 	}
 }
 
-// slurp reads a frame into memory of its own; hint is what the last one needed.
-func slurp(r io.Reader, hint int, heard *atomic.Int64) ([]byte, error) {
+var errTooLarge = errors.New("a frame is too large")
+
+// slurp reads a frame into memory of its own; hint is what the last one needed. What is beyond the limit is read and
+// forgotten.
+func slurp(r io.Reader, hint, limit int, heard *atomic.Int64) ([]byte, error) {
 	b := make([]byte, 0, hint)
+	tooLarge := false
 	for {
 		got, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+got]
 		if got > 0 {
 			heard.Store(time.Now().UnixNano())
 		}
+		if len(b) > limit {
+			tooLarge, b = true, b[:0]
+		}
 		if errors.Is(err, io.EOF) {
+			if tooLarge {
+				return nil, errTooLarge
+			}
 			return b, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(b) == cap(b) {
+		if tooLarge {
+			b = b[:0]
+		} else if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
 	}

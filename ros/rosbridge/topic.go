@@ -347,7 +347,7 @@ func (o *outlet) Ready(ctx context.Context, n int) error {
 			return false, err
 		}
 		return len(nodes) >= n, nil
-	}, func() string { return fmt.Sprintf("fewer than %d nodes subscribe to %s", n, o.topic) })
+	}, &ros.Absent{What: fmt.Sprintf("%d subscribers of %s", n, o.topic), Why: "rosapi lists fewer nodes that subscribe; look with ros2 topic info -v"})
 }
 
 // Subscribers is -1: this wire does not say.

@@ -4,7 +4,6 @@ package local
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -313,5 +312,3 @@ func (c *caller) Call(ctx context.Context, request, response msg.Message) error 
 		return ctx.Err()
 	}
 }
-
-func idString(id ros.GoalID) string { return hex.EncodeToString(id[:4]) }

@@ -18,6 +18,8 @@ type Options struct {
 	Distro cdr.Distro                                // for cbor-raw, and what rosapi says
 	TLS    *tls.Config                               // nil is no TLS
 	Log    *slog.Logger
+	// Depth is how many messages of a topic are kept for a slow client, if it asks for no more; rosbridge_suite has 10.
+	Depth int
 	// MaxIn bounds a frame from a client; rosbridge_suite has 10 MB.
 	MaxIn int
 	Caveats
@@ -82,6 +84,9 @@ func (o *Options) defaults() error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Depth <= 0 {
+		o.Depth = 10
 	}
 	if o.MaxIn <= 0 {
 		o.MaxIn = 10_000_000

@@ -199,7 +199,7 @@ func (s *Server) begin(t *topicSub) bool {
 
 // qos is what the publishers of now offer: the subscriber of rosbridge_suite takes best effort and volatile otherwise.
 func (s *Server) qos(ctx context.Context, topic string, queue int) ros.QoS {
-	q := ros.QoS{Depth: max(queue, 10)}
+	q := ros.QoS{Depth: max(queue, s.o.Depth)}
 	g, err := s.o.Node.Graph(ctx)
 	if err != nil {
 		return q
