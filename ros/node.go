@@ -111,7 +111,7 @@ type Subscription interface {
 
 // Stats counts the messages of a subscription.
 type Stats struct {
-	Received  uint64
+	Received  uint64 // came, also what was then dropped
 	Dropped   uint64 // came and were not handed on: the function was slow
 	Lost      uint64 // the wire says they were sent and did not come
 	Malformed uint64 // came and could not be decoded
