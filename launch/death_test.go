@@ -54,8 +54,7 @@ func TestKilledClient(t *testing.T) {
 			e := d.errand()
 			e.H1, e.Progress, e.Protocol = c.h1, c.progress, c.protocol
 			r := send(t, e)
-			k := d.track()
-			d.untilMoving()
+			k := d.trackMoving()
 			killed := time.Now()
 			if err := r.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -139,8 +138,7 @@ func TestAbandonedRequest(t *testing.T) {
 				_, err := cl.CallTool(ctx, e.execute())
 				gone <- err
 			}()
-			k := d.track()
-			d.untilMoving()
+			k := d.trackMoving()
 			left := time.Now()
 			c.abandon(t, d, cl.GetTransport().GetSessionId(), cancel)
 			d.untilRest(10 * time.Second)
@@ -159,15 +157,14 @@ func abort(_ *testing.T, _ *daemon, _ string, cancel context.CancelFunc) { cance
 func TestKilledClientOfARobotThatFinishes(t *testing.T) {
 	d := start(t, "twin-franka.yaml", func(f *Config) { realTime(f); f.OnClientGone = "finish" })
 	r := send(t, d.errand())
-	k := d.track()
-	d.untilMoving()
+	k := d.trackMoving()
 	killed := time.Now()
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	d.untilRest(30 * time.Second)
-	if wall, _, moved := k.rest(killed); moved && wall < 500*time.Millisecond {
-		t.Errorf("it moved for another %v", wall)
+	if wall, _, moved := k.rest(killed); !moved || wall < 500*time.Millisecond {
+		t.Errorf("it moved before: %t, and for another %v", moved, wall)
 	}
 	cl, err := d.errand().client()
 	if err != nil {
@@ -187,8 +184,7 @@ func TestFrozenClient(t *testing.T) {
 	e.Progress = true
 	asked := time.Now()
 	r := send(t, e)
-	k := d.track()
-	d.untilMoving()
+	k := d.trackMoving()
 	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -289,8 +285,7 @@ func TestSilentNetwork(t *testing.T) {
 			e := d.errand()
 			e.Token, e.H1, e.Progress, e.Protocol = tokens["driver ann"], c.h1, c.progress, c.protocol
 			send(t, e, "ip", "netns", "exec", w.ns)
-			k := d.track()
-			d.untilMoving()
+			k := d.trackMoving()
 			w.cut(t)
 			cut := time.Now()
 			d.untilRest(20 * time.Second)

@@ -66,12 +66,7 @@ func TestNothingMovesUntilAnOperatorArms(t *testing.T) {
 	a.refused("arm", "execute_waypoint", nil)
 	d.ask(operator.OpArm)
 	a.must("screenshot", nil)
-	if text, _, refused := a.call("execute_waypoint", nil); refused && !strings.Contains(text, "stopped after this was planned") {
-		t.Fatal(text)
-	} else if refused { // a busy machine may not have read the robot since the stop; the next call works
-		a.must("screenshot", nil)
-		a.must("execute_waypoint", nil)
-	}
+	a.must("execute_waypoint", nil)
 	if a := d.ask(operator.OpDisarm); !a.OK {
 		t.Errorf("%+v", a)
 	}
