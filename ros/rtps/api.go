@@ -80,6 +80,15 @@ type Sample struct {
 	Source   time.Time // when the writer says that it was written; zero when it does not say
 	Received time.Time // when it was complete here
 	Related  *SampleIdentity
+
+	identity SampleIdentity // what Related points to
+	buf      *buffer
+	kept     bool
+	reserved int // bytes of the peer's budget that it takes, until it is delivered
+	peer     *peer
+	gone     bool // the end of an instance
+	keyed    bool
+	key      GUID
 }
 
 // Peer is another participant as it announces itself.
@@ -134,22 +143,6 @@ type Event struct {
 	Ours     GUID
 	Mismatch Mismatch
 }
-
-// The participant's shape, which the other rooms code against:
-//
-//	Open(Config) (*Participant, error)
-//	(*Participant) Close() error                              says goodbye, frees sockets, ends all goroutines
-//	(*Participant) GUID() GUID
-//	(*Participant) NewWriter(WriterConfig) (*Writer, error)
-//	(*Participant) NewReader(ReaderConfig, func(*Sample)) (*Reader, error)   f runs in one goroutine per reader
-//	(*Participant) Peers() []Peer;  Endpoints() []Endpoint;  Mismatches() []Mismatch;  Stats() Stats
-//	(*Participant) Peer(GUIDPrefix) (Peer, bool)
-//	(*Participant) Watch(func(Event)) (stop func())           in order, in one goroutine; first told what is there
-//	(*Writer) Write(ctx, payload, *SampleIdentity) (seq int64, err error)   waits when full; payload is copied or sent before it returns
-//	(*Writer) WaitSynced(ctx, n int) error                    n readers matched, every reliable one has acknowledged once
-//	(*Writer) WaitAcked(ctx) error                            all reliable readers have all that was written
-//	(*Writer) Matched() []Endpoint; Synced(GUID) bool; GUID(); Close() error
-//	(*Reader) Matched() []Endpoint; GUID(); Close() error; Stats() (received, lost, dropped)
 
 // WriterConfig is a writer to be made.
 type WriterConfig struct {

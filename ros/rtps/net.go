@@ -1,0 +1,295 @@
+package rtps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// carrier takes datagrams to others. The participant's only one is network; tests have others, without sockets.
+type carrier interface {
+	send(b []byte, to netip.AddrPort)
+	multicast(b []byte)                        // to whoever listens on each interface
+	locators() (meta, user []netip.AddrPort)   // where we want discovery and samples
+	local(a netip.Addr) (ours, linked bool)    // a is an address of this host; is on a link of ours
+	rescan() bool                              // looks at the interfaces again; true when the locators changed
+	index() int                                // participant index that the ports were made from
+	listen(f func(b []byte, a netip.AddrPort)) // gives what comes until close; returns at once
+	close()
+}
+
+var multicastGroup = netip.AddrFrom4([4]byte{239, 255, 0, 1})
+
+// lastIndex is the highest participant index tried for our own ports.
+const lastIndex = 119
+
+func basePort(domain int) int { return 7400 + 250*domain }
+
+// socketBuffer is asked for; the system's limit (net.core.rmem_max) may give less to a process without privileges.
+const socketBuffer = 8 << 20
+
+// network is a participant's sockets: discovery and samples on every address of this host, and the multicast group.
+type network struct {
+	domain, idx int
+	localhost   bool
+	names       []string // interfaces asked for; none is all
+	group       bool     // multicast wanted
+	meta, user  *net.UDPConn
+	hear        *net.UDPConn // the multicast group; nil without
+	wg          sync.WaitGroup
+
+	mu     sync.Mutex
+	ifaces []iface
+	joined map[int]bool // interfaces whose group we are in, by index
+	speak  map[int]*net.UDPConn
+}
+
+type iface struct {
+	index  int
+	name   string
+	prefix []netip.Prefix // its addresses, with the length of the network's part
+}
+
+func openNetwork(c *Config) (*network, error) {
+	n := &network{
+		domain: c.Domain, localhost: c.Localhost, names: c.Interfaces, group: !c.NoMulticast,
+		joined: map[int]bool{}, speak: map[int]*net.UDPConn{},
+	}
+	if err := n.bind(); err != nil {
+		return nil, err
+	}
+	if n.group {
+		hear, err := listenUDP(fmt.Sprintf("%v:%d", multicastGroup, basePort(n.domain)), true)
+		if err != nil {
+			n.close()
+			return nil, fmt.Errorf("listen to participants' multicast %v:%d: %w", multicastGroup, basePort(n.domain), err)
+		}
+		n.hear = hear
+	}
+	n.rescan()
+	if len(n.ifaces) == 0 && len(n.names) > 0 {
+		n.close()
+		return nil, fmt.Errorf("no network interface that is up has a name or IPv4 address of %q", n.names)
+	}
+	return n, nil
+}
+
+// bind takes the ports of the first participant index that is free on this host.
+func (n *network) bind() error {
+	host := "0.0.0.0" // and never an interface's own: a peer on this host may send to 127.0.0.1 in its place
+	if n.localhost {
+		host = "127.0.0.1"
+	}
+	base := basePort(n.domain)
+	for n.idx = 0; n.idx <= lastIndex; n.idx++ {
+		meta, err := listenUDP(fmt.Sprintf("%s:%d", host, base+10+2*n.idx), false)
+		if err == nil {
+			var user *net.UDPConn
+			if user, err = listenUDP(fmt.Sprintf("%s:%d", host, base+11+2*n.idx), false); err == nil {
+				n.meta, n.user = meta, user
+				return nil
+			}
+			err = errors.Join(err, meta.Close())
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("listen for domain %d: %w", n.domain, err)
+		}
+	}
+	return fmt.Errorf("domain %d has %d participants on this host and no port left: end some, or take another domain", n.domain, lastIndex+1)
+}
+
+func listenUDP(addr string, shared bool) (*net.UDPConn, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if cerr := c.Control(func(fd uintptr) { err = socketOptions(fd, shared) }); cerr != nil {
+			return cerr
+		}
+		return err
+	}}
+	pc, err := lc.ListenPacket(context.Background(), "udp4", addr)
+	if err != nil {
+		return nil, err
+	}
+	return pc.(*net.UDPConn), nil
+}
+
+// rescan looks which interfaces there are, joins the group on new ones, and forgets those that went.
+func (n *network) rescan() bool {
+	now := n.interfaces()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	changed := !slices.EqualFunc(now, n.ifaces, func(a, b iface) bool {
+		return a.index == b.index && slices.Equal(a.prefix, b.prefix)
+	})
+	if !changed {
+		return false
+	}
+	n.ifaces = now
+	if n.hear == nil {
+		return true
+	}
+	for i, c := range n.speak {
+		if !slices.ContainsFunc(now, func(f iface) bool { return f.index == i }) {
+			_ = c.Close() // its interface is gone
+			delete(n.speak, i)
+			delete(n.joined, i)
+		}
+	}
+	for _, f := range now {
+		if !n.joined[f.index] && joinGroup(n.hear, f.index) == nil {
+			n.joined[f.index] = true
+		}
+		if n.speak[f.index] == nil {
+			if c, err := speakGroup(f.index, f.prefix[0].Addr()); err == nil {
+				n.speak[f.index] = c
+			}
+		}
+	}
+	return true
+}
+
+// interfaces are those that are up, have an IPv4 address, and were asked for. The loopback is one only when alone.
+func (n *network) interfaces() []iface {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var out, loop []iface
+	for _, f := range all {
+		if f.Flags&net.FlagUp == 0 {
+			continue
+		}
+		i := iface{index: f.Index, name: f.Name, prefix: ipv4(&f)}
+		switch {
+		case len(i.prefix) == 0:
+		case f.Flags&net.FlagLoopback != 0:
+			loop = append(loop, i)
+		case !n.localhost && n.wanted(&i):
+			out = append(out, i)
+		}
+	}
+	if len(out) == 0 && (n.localhost || len(n.names) == 0 || slices.ContainsFunc(loop, func(f iface) bool { return n.wanted(&f) })) {
+		return loop
+	}
+	return out
+}
+
+// wanted also narrows the interface to the addresses asked for.
+func (n *network) wanted(f *iface) bool {
+	if len(n.names) == 0 || slices.Contains(n.names, f.name) {
+		return true
+	}
+	var only []netip.Prefix
+	for _, p := range f.prefix {
+		if slices.Contains(n.names, p.Addr().String()) {
+			only = append(only, p)
+		}
+	}
+	if len(only) > 0 {
+		f.prefix = only
+	}
+	return len(only) > 0
+}
+
+func ipv4(f *net.Interface) []netip.Prefix {
+	addrs, err := f.Addrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, a := range addrs {
+		ipn, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(ipn.IP.To4()); ok {
+			ones, _ := ipn.Mask.Size()
+			out = append(out, netip.PrefixFrom(ip, ones))
+		}
+	}
+	return out
+}
+
+func (n *network) locators() (meta, user []netip.AddrPort) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	base := basePort(n.domain) + 2*n.idx
+	for _, f := range n.ifaces {
+		for _, p := range f.prefix {
+			meta = append(meta, netip.AddrPortFrom(p.Addr(), uint16(base+10)))
+			user = append(user, netip.AddrPortFrom(p.Addr(), uint16(base+11)))
+		}
+	}
+	return meta, user
+}
+
+func (n *network) local(a netip.Addr) (ours, linked bool) {
+	if a.IsLoopback() {
+		return true, true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.ifaces {
+		for _, p := range f.prefix {
+			ours = ours || p.Addr() == a
+			linked = linked || p.Contains(a)
+		}
+	}
+	return ours, linked
+}
+
+func (n *network) index() int { return n.idx }
+
+// send does not tell of failures: UDP may lose anything anyway, and what matters is asked for again.
+func (n *network) send(b []byte, to netip.AddrPort) {
+	_, _ = n.user.WriteToUDPAddrPort(b, to) // see above
+}
+
+func (n *network) multicast(b []byte) {
+	to := netip.AddrPortFrom(multicastGroup, uint16(basePort(n.domain)))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.speak {
+		_, _ = c.WriteToUDPAddrPort(b, to) // as send
+	}
+}
+
+func (n *network) listen(f func(b []byte, a netip.AddrPort)) {
+	for _, c := range []*net.UDPConn{n.meta, n.user, n.hear} {
+		if c == nil {
+			continue
+		}
+		n.wg.Go(func() {
+			buf := make([]byte, 65536)
+			for {
+				k, from, err := c.ReadFromUDPAddrPort(buf)
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if err == nil {
+					f(buf[:k], from)
+				}
+			}
+		})
+	}
+}
+
+func (n *network) close() {
+	for _, c := range []*net.UDPConn{n.meta, n.user, n.hear} {
+		if c != nil {
+			_ = c.Close() // nothing to be lost
+		}
+	}
+	n.mu.Lock()
+	for _, c := range n.speak {
+		_ = c.Close() // nothing to be lost
+	}
+	clear(n.speak)
+	n.mu.Unlock()
+	n.wg.Wait()
+}

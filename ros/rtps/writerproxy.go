@@ -1,0 +1,496 @@
+package rtps
+
+import "time"
+
+// Times and bounds of a reader's side of reliability.
+const (
+	nackFirst   = 15 * time.Millisecond  // from a hole, or from the last piece that came, until it is asked for unbidden
+	nackSlowest = 500 * time.Millisecond // between questions for what does not come
+	nackQuiet   = 8 * time.Millisecond   // the same is not asked for twice within
+	tailQuiet   = 3 * time.Millisecond   // pieces after the last that came are thought to be still on their way
+	window      = 1024                   // samples kept that came before their turn
+	mostParts   = 64                     // unfinished samples of one reliable writer
+	mostLoose   = 4                      // and of a best effort one
+	mostNacked  = 4                      // requests for pieces in one answer
+)
+
+// writerProxy is what a reader knows of one matched writer.
+type writerProxy struct {
+	guid     GUID
+	remote   *remote
+	peer     *peer
+	to       *dest
+	reliable bool
+
+	next     int64             // all before it was delivered, is lost, or does not concern us
+	last     int64             // the highest that is known to exist
+	started  bool              // a sample or a heartbeat came
+	baseline int64             // the last that existed when the first heartbeat came: gaps up to it are no losses
+	stalled  bool              // the reader's queue has no room
+	pend     map[int64]*Sample // came before its turn; nil will not come
+	parts    []*assembly
+
+	beats      uint32
+	acks       uint32
+	ackDue     bool
+	nackAt     int64
+	nackWait   int64
+	nackedAt   int64
+	nackedBase int64
+	heardAt    int64
+}
+
+// assembly is a sample of which not all pieces came yet.
+type assembly struct {
+	seq     int64
+	s       *Sample
+	size    int // of a fragment
+	n, left int // fragments, and how many are missing
+	high    int // one more than the highest that came
+	got     []uint64
+	at      int64 // when the last piece came
+}
+
+func (a *assembly) has(i int) bool { return a.got[i/64]&(1<<(i%64)) != 0 }
+
+// onData takes a whole sample.
+func (r *Reader) onData(in *incoming, _ *receiver) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.byGUID[in.writer]
+	if w == nil || !w.wants(in.seq) {
+		return
+	}
+	ahead := w.reliable && (in.seq != w.next || r.full())
+	if ahead && !r.reserve(w.peer, in.total) {
+		return
+	}
+	s := r.take(in.total)
+	copy(s.Payload, in.body)
+	s.note(in)
+	if ahead {
+		s.reserved, s.peer = in.total, w.peer
+	}
+	r.accept(w, s)
+}
+
+// wants says whether a sample is one that did not come yet, and is not too far ahead to be kept.
+func (w *writerProxy) wants(seq int64) bool {
+	if seq < w.next || w.reliable && seq >= w.next+window {
+		if seq > w.last && seq < lastSeq && w.reliable {
+			w.last = seq
+		}
+		return false
+	}
+	_, dup := w.pend[seq]
+	return !dup
+}
+
+// accept takes a whole sample that w wants.
+func (r *Reader) accept(w *writerProxy, s *Sample) {
+	seq := s.Seq
+	w.heardAt = r.p.now()
+	if !w.reliable {
+		if w.started && seq > w.next {
+			r.lost += uint64(seq - w.next)
+		}
+		w.started = true
+		w.next = seq + 1
+		for len(w.parts) > 0 && w.parts[0].seq <= seq {
+			r.dropPart(w, 0)
+		}
+		if r.full() {
+			r.recycle(s)
+			r.dropped++
+			return
+		}
+		r.enqueue(s)
+		return
+	}
+	w.last = max(w.last, seq)
+	if seq == w.next && !r.full() {
+		w.advance(seq + 1)
+		r.dropPartOf(w, seq)
+		r.enqueue(s)
+	} else {
+		r.dropPartOf(w, seq)
+		w.pend[seq] = s
+	}
+	if len(w.pend) > 0 {
+		r.drain(w)
+	}
+	r.armNack(w)
+}
+
+func (w *writerProxy) advance(next int64) {
+	w.next = next
+	w.nackWait = int64(nackFirst)
+	w.nackAt = 0
+}
+
+// drain hands on what has its turn now.
+func (r *Reader) drain(w *writerProxy) {
+	for {
+		s, ok := w.pend[w.next]
+		if !ok {
+			return
+		}
+		if s != nil && r.full() {
+			w.stalled, r.stalled = true, true
+			return
+		}
+		delete(w.pend, w.next)
+		r.dropPartOf(w, w.next)
+		w.advance(w.next + 1)
+		if s != nil {
+			r.enqueue(s)
+		}
+	}
+}
+
+// skip goes on to a sample: what is missing before it will not come, and counts as lost above the baseline.
+func (r *Reader) skip(w *writerProxy, to int64) {
+	if to <= w.next {
+		return
+	}
+	lose := func(end int64) {
+		if from := max(w.next, w.baseline+1); w.started && end > from {
+			r.lost += uint64(end - from)
+		}
+	}
+	for _, seq := range r.sortedBelow(w, to) {
+		s := w.pend[seq]
+		if s != nil && r.full() {
+			w.stalled, r.stalled = true, true
+			return // the writer will say it again
+		}
+		lose(seq)
+		delete(w.pend, seq)
+		w.advance(seq + 1)
+		if s != nil {
+			r.enqueue(s)
+		}
+	}
+	lose(to)
+	w.advance(to)
+	for i := 0; i < len(w.parts); {
+		if w.parts[i].seq < to {
+			r.dropPart(w, i)
+		} else {
+			i++
+		}
+	}
+	r.drain(w)
+}
+
+// onFragment takes one or more pieces of a sample.
+func (r *Reader) onFragment(in *incoming, _ *receiver) {
+	n := (in.total + in.size - 1) / in.size
+	if int64(in.first) > int64(n) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.byGUID[in.writer]
+	if w == nil || !w.wants(in.seq) {
+		return
+	}
+	a := r.part(w, in, n)
+	if a == nil {
+		return
+	}
+	a.at = r.p.now()
+	w.heardAt = a.at
+	body := in.body
+	for i := int(in.first) - 1; i < n && len(body) > 0; i++ {
+		want := min(in.size, in.total-i*in.size)
+		if len(body) < want {
+			break // cut short: as if it had not come
+		}
+		if !a.has(i) {
+			copy(a.s.Payload[i*in.size:], body[:want])
+			a.got[i/64] |= 1 << (i % 64)
+			a.left--
+			a.high = max(a.high, i+1)
+		}
+		body = body[want:]
+	}
+	if a.left == 0 {
+		s := a.s
+		a.s = nil
+		s.note(in)
+		r.dropPartOf(w, in.seq)
+		r.accept(w, s)
+		return
+	}
+	if in.related {
+		a.s.note(in)
+	}
+	if w.reliable {
+		w.last = max(w.last, in.seq)
+		r.armNack(w)
+	}
+}
+
+// part finds the unfinished sample that a piece belongs to, or begins one if there is room.
+func (r *Reader) part(w *writerProxy, in *incoming, n int) *assembly {
+	for _, a := range w.parts {
+		if a.seq == in.seq {
+			if a.size != in.size || len(a.s.Payload) != in.total {
+				r.p.count.malformed.Add(1)
+				return nil
+			}
+			return a
+		}
+	}
+	if w.reliable && len(w.parts) >= mostParts {
+		r.p.count.overBudget.Add(1)
+		return nil
+	}
+	if !w.reliable && len(w.parts) >= mostLoose {
+		r.dropPart(w, 0)
+	}
+	cost := in.total + n/8
+	if !r.reserve(w.peer, cost) {
+		return nil
+	}
+	var a *assembly
+	if k := len(r.spareParts); k > 0 {
+		a, r.spareParts = r.spareParts[k-1], r.spareParts[:k-1]
+	} else {
+		a = &assembly{}
+	}
+	s := r.take(in.total)
+	s.note(in)
+	s.reserved, s.peer = cost, w.peer
+	words := (n + 63) / 64
+	got := a.got
+	if cap(got) < words {
+		got = make([]uint64, words)
+	}
+	got = got[:words]
+	clear(got)
+	*a = assembly{seq: in.seq, s: s, size: in.size, n: n, left: n, got: got}
+	at := len(w.parts)
+	for at > 0 && w.parts[at-1].seq > a.seq {
+		at--
+	}
+	w.parts = append(w.parts, nil)
+	copy(w.parts[at+1:], w.parts[at:])
+	w.parts[at] = a
+	return a
+}
+
+func (r *Reader) dropPart(w *writerProxy, i int) {
+	a := w.parts[i]
+	w.parts = append(w.parts[:i], w.parts[i+1:]...)
+	r.recycle(a.s)
+	a.s = nil
+	if cap(a.got) <= 1<<10 && len(r.spareParts) < 16 {
+		r.spareParts = append(r.spareParts, a)
+	}
+}
+
+func (r *Reader) dropPartOf(w *writerProxy, seq int64) {
+	for i, a := range w.parts {
+		if a.seq == seq {
+			r.dropPart(w, i)
+			return
+		}
+	}
+}
+
+// onHeartbeat learns what the writer has, and answers with what is missing of it.
+func (r *Reader) onHeartbeat(writer GUID, first, last int64, count uint32, final bool, x *receiver) {
+	r.mu.Lock()
+	w := r.byGUID[writer]
+	if w == nil || !w.reliable || w.beats != 0 && int32(count-w.beats) <= 0 {
+		r.mu.Unlock()
+		return
+	}
+	w.beats = count
+	if !w.started {
+		w.baseline = last
+		r.skip(w, first)
+		w.started = true
+	} else {
+		r.skip(w, first)
+	}
+	w.last = max(w.last, last)
+	missing := r.answer(w, &x.out, true)
+	to := w.to.load()
+	r.armNack(w)
+	r.mu.Unlock()
+	if missing || !final {
+		r.p.send(x.out.b, to)
+	}
+}
+
+// onHeartbeatFrag learns how many pieces of a sample there are so far.
+func (r *Reader) onHeartbeatFrag(writer GUID, seq int64, _ uint32, _ *receiver) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.byGUID[writer]
+	if w == nil || !w.reliable || seq < w.next || seq >= w.next+window {
+		return
+	}
+	w.last = max(w.last, seq)
+	r.armNack(w) // the pieces are asked for when they stop coming
+}
+
+// onGap learns what will not come: [start, base), and base+i for each bit.
+func (r *Reader) onGap(writer GUID, start, base int64, set *bitset256, _ *receiver) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.byGUID[writer]
+	if w == nil || !w.reliable {
+		return
+	}
+	w.heardAt = r.p.now()
+	if start <= w.next {
+		r.skip(w, base)
+	} else {
+		for seq := start; seq < min(base, w.next+window); seq++ {
+			r.wontCome(w, seq)
+		}
+	}
+	for i := range set.span() {
+		if set.has(i) {
+			r.wontCome(w, base+int64(i))
+		}
+	}
+	r.drain(w)
+	r.armNack(w)
+}
+
+func (r *Reader) wontCome(w *writerProxy, seq int64) {
+	if seq < w.next || seq >= w.next+window {
+		return
+	}
+	if _, ok := w.pend[seq]; !ok {
+		w.pend[seq] = nil
+		r.dropPartOf(w, seq)
+		if w.started && seq > w.baseline {
+			r.lost++
+		}
+	}
+}
+
+// armNack makes the timer ask for what is missing, in case the writer never says that there is more.
+func (r *Reader) armNack(w *writerProxy) {
+	if !w.reliable || w.next > w.last || w.stalled {
+		w.nackAt = 0
+		return
+	}
+	if w.nackAt == 0 {
+		w.nackAt = r.p.now() + w.nackWait
+	}
+	r.p.alarm.by(w.nackAt)
+}
+
+// tick asks for what does not come, and sends acknowledgements that are due. It gives when it wants to be called again.
+func (r *Reader) tick(now int64, out *message) (next int64) {
+	for {
+		r.mu.Lock()
+		var due *writerProxy
+		next = never
+		for _, w := range r.byGUID {
+			if w.ackDue {
+				due = w
+				break
+			}
+			if w.nackAt == 0 {
+				continue
+			}
+			if now < w.nackAt {
+				next = min(next, w.nackAt)
+				continue
+			}
+			if quiet := w.heardAt + int64(nackFirst)/2; now < quiet && w.nackWait == int64(nackFirst) {
+				w.nackAt = quiet // pieces are coming
+				next = min(next, w.nackAt)
+				continue
+			}
+			due = w
+			break
+		}
+		if due == nil {
+			r.mu.Unlock()
+			return next
+		}
+		if !due.ackDue {
+			due.nackWait = min(2*due.nackWait, int64(nackSlowest))
+		}
+		due.ackDue = false
+		due.nackAt = 0
+		r.answer(due, out, false)
+		r.armNack(due)
+		to := due.to.load()
+		r.mu.Unlock()
+		r.p.send(out.b, to)
+	}
+}
+
+// answer makes the datagram that says what came and what is missing. asked is when a heartbeat called for it.
+func (r *Reader) answer(w *writerProxy, out *message, asked bool) (missing bool) {
+	now := r.p.now()
+	out.start(r.p.prefix)
+	out.dest(w.guid.Prefix())
+	var set bitset256
+	pieces := 0
+	end := min(w.last, w.next+255)
+	again := w.nackedBase == w.next && now-w.nackedAt < int64(nackQuiet)
+	if !w.stalled && !(asked && again) {
+		for seq := w.next; seq <= end; seq++ {
+			if _, ok := w.pend[seq]; ok {
+				continue
+			}
+			if a := w.find(seq); a == nil {
+				set.set(int(seq - w.next))
+			} else if pieces < mostNacked {
+				pieces += r.askPieces(w, a, out, now, mostNacked-pieces)
+			}
+		}
+	}
+	missing = pieces > 0 || set != bitset256{}
+	if missing {
+		w.nackedBase, w.nackedAt = w.next, now
+	}
+	w.acks++
+	out.ackNack(r.id, w.guid.Entity(), w.next, &set, w.acks)
+	return missing
+}
+
+func (w *writerProxy) find(seq int64) *assembly {
+	for _, a := range w.parts {
+		if a.seq == seq {
+			return a
+		}
+	}
+	return nil
+}
+
+// askPieces asks for missing pieces of a sample, at most most times 256.
+func (r *Reader) askPieces(w *writerProxy, a *assembly, out *message, now int64, most int) (asked int) {
+	end := a.n
+	if now-a.at < int64(tailQuiet) {
+		end = a.high
+	}
+	for i := 0; i < end && asked < most; {
+		if a.has(i) {
+			i++
+			continue
+		}
+		var set bitset256
+		base := i
+		for ; i < end && i < base+256; i++ {
+			if !a.has(i) {
+				set.set(i - base)
+			}
+		}
+		w.acks++
+		out.nackFrag(r.id, w.guid.Entity(), a.seq, uint32(base+1), &set, w.acks)
+		asked++
+	}
+	return asked
+}
