@@ -27,7 +27,7 @@ type Server struct {
 	first   map[string]first // how a topic was first subscribed
 	wg      sync.WaitGroup
 	run     chan struct{} // closed by Close
-	once    sync.Once
+	closed  bool
 }
 
 type first struct {
@@ -64,25 +64,31 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // Close ends all connections and waits for what they did.
 func (s *Server) Close() {
-	s.once.Do(func() { close(s.run) })
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.run)
+	}
+	s.mu.Unlock()
 	s.wg.Wait()
 }
 
 // ServeHTTP makes a websocket of a request. It checks no origin, as rosbridge_suite does not: bind it to localhost.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	select {
-	case <-s.run:
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
 		http.Error(w, "closing", http.StatusServiceUnavailable)
 		return
-	default:
 	}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		return
 	}
 	conn.SetReadLimit(int64(s.o.MaxIn))
-	s.wg.Add(1)
-	defer s.wg.Done()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	c := newClient(s, conn, cancel)
