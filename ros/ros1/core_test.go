@@ -80,7 +80,7 @@ func (c *core) start(t *testing.T) {
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // also in a cleanup
 	defer cancel()
 	for {
 		if s, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.addr()); err == nil {

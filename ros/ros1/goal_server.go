@@ -206,16 +206,21 @@ func (s *goalServer) run(ctx context.Context, g *served, m msg.Message) {
 			return s.n.types.encode(putGoalState(putHeader(b), g.state), feedback)
 		})
 	})
-	wire := aborted
-	if status == ros.GoalSucceeded {
-		wire = succeeded
-	} else if status == ros.GoalCanceled {
-		wire = preempted
-	}
 	s.feedback.e.drain() // a client that gets the result first throws feedback away
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conclude(g, wire, "", result)
+	s.conclude(g, ending(status), "", result)
+}
+
+// ending is how a Run's end reads on the wire; anything but success and a cancel is an abort.
+func ending(status ros.GoalStatus) uint8 {
+	if status == ros.GoalSucceeded {
+		return succeeded
+	}
+	if status == ros.GoalCanceled {
+		return preempted
+	}
+	return aborted
 }
 
 // conclude ends a goal and publishes its result; mu is held.

@@ -70,12 +70,21 @@ func unreachable(err error) error {
 
 // Param reads a string parameter of the master.
 func (n *Node) Param(ctx context.Context, key string) (string, error) {
-	return n.params(ctx).GetParamString(key)
+	v, err := n.params(ctx).GetParamString(key)
+	return v, paramError(key, "string", err)
 }
 
 // ParamFloat reads a floating point parameter of the master.
 func (n *Node) ParamFloat(ctx context.Context, key string) (float64, error) {
-	return n.params(ctx).GetParamFloat64(key)
+	v, err := n.params(ctx).GetParamFloat64(key)
+	return v, paramError(key, "floating point number", err)
+}
+
+func paramError(key, kind string, err error) error {
+	if unset(err) {
+		return fmt.Errorf("the ROS 1 parameter %s is not set, or is no %s: %w", key, kind, err)
+	}
+	return err
 }
 
 // watch looks at the master once each period until ctx ends. A master that was restarted has forgotten every node and
@@ -99,49 +108,77 @@ func (n *Node) look(ctx context.Context) {
 	if n.dismissed() != "" {
 		return
 	}
-	pid, err := n.masterPid(within)
-	if err != nil {
-		if ctx.Err() == nil {
-			n.links.set(false, fmt.Sprintf("the master at %s does not answer: %v", n.config.Master, err))
-		}
-		return
+	which, err := n.whichMaster(within)
+	uri := ""
+	if err == nil {
+		uri, err = n.master(within).LookupNode(n.name)
 	}
-	uri, err := n.master(within).LookupNode(n.name)
 	switch {
+	case ctx.Err() != nil:
 	case err != nil && !refused(err):
-		if ctx.Err() == nil {
-			n.links.set(false, fmt.Sprintf("the master at %s does not answer: %v", n.config.Master, err))
-		}
-	case err == nil && uri == n.uri():
-		if n.settled(pid) {
-			n.links.set(true, n.connected(pid))
-			return
-		}
-		fallthrough
+		n.links.set(false, fmt.Sprintf("the master at %s does not answer: %v", n.config.Master, err))
+	case err == nil && uri == n.uri() && n.settled(which):
+		n.links.set(true, n.connected(which))
+	case err == nil && uri != n.uri() && n.alive(within, uri):
+		n.dismiss("another node of this name at " + uri)
 	default:
-		// Forgotten, or only half registered, or an older node of our name stands there: say everything again.
-		n.links.set(false, fmt.Sprintf("the master at %s (process %d) does not know all of this node: registering it again", n.config.Master, pid))
-		if err := n.registerAll(within, pid); err != nil {
+		// Forgotten, or only half registered, or a dead node of our name stands there: say everything again.
+		n.links.set(false, fmt.Sprintf("the master at %s (%s) does not know all of this node: registering it again", n.config.Master, which))
+		if err := n.registerAll(within, which); err != nil {
 			n.log.Warn("registering again at the ROS 1 master", "master", n.config.Master, "err", err)
 			return
 		}
-		n.links.set(true, n.connected(pid))
+		n.links.set(true, n.connected(which))
 	}
 }
 
-func (n *Node) connected(pid int) string {
-	return fmt.Sprintf("master at %s (process %d)", n.config.Master, pid)
+func (n *Node) alive(ctx context.Context, uri string) bool {
+	p, err := n.peer(ctx, uri)
+	if err == nil {
+		_, err = p.GetPid()
+	}
+	return err == nil
 }
 
-// masterPid asks the master for its process: another one is another master, even when it answers at once.
-func (n *Node) masterPid(ctx context.Context) (int, error) {
-	return apislave.NewClient(n.config.Master, n.name, httpClient(ctx)).GetPid()
+func (n *Node) connected(which master) string {
+	return fmt.Sprintf("master at %s (%s)", n.config.Master, which)
+}
+
+// whichMaster tells one master from the next at the same address: by its process, and by the run that roscore writes
+// into the parameters, since in a container every process has the same number.
+func (n *Node) whichMaster(ctx context.Context) (m master, err error) {
+	if m.pid, err = apislave.NewClient(n.config.Master, n.name, httpClient(ctx)).GetPid(); err != nil {
+		return m, err
+	}
+	if m.run, err = n.params(ctx).GetParamString("/run_id"); unset(err) {
+		err = nil // a bare rosmaster, or a roscore in its first second
+	}
+	return m, err
+}
+
+// master is one run of a master.
+type master struct {
+	pid int
+	run string // "" when it has not said
+}
+
+func (m master) String() string {
+	if m.run == "" {
+		return fmt.Sprintf("process %d", m.pid)
+	}
+	return fmt.Sprintf("process %d, run %s", m.pid, m.run)
+}
+
+// unset says whether a parameter is not there: the master then answers with a number, which goroslib takes for a value
+// of the wrong type.
+func unset(err error) bool {
+	return refused(err) || err != nil && strings.HasPrefix(err.Error(), "cannot decode")
 }
 
 // registerAll registers everything that the node has.
-func (n *Node) registerAll(ctx context.Context, pid int) error {
+func (n *Node) registerAll(ctx context.Context, which master) error {
 	n.mu.Lock()
-	n.registered = 0
+	n.registered = master{}
 	emitters, feeds, servers := values(n.emitters), values(n.feeds), values(n.servers)
 	n.mu.Unlock()
 
@@ -161,21 +198,25 @@ func (n *Node) registerAll(ctx context.Context, pid int) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.registered = pid
+	n.registered = which
 	return nil
 }
 
-func (n *Node) settled(pid int) bool {
+// settled says whether this master was told everything.
+func (n *Node) settled(which master) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.registered == pid
+	if n.registered.run == "" && n.registered.pid == which.pid {
+		n.registered.run = which.run
+	}
+	return n.registered == which || n.registered.pid == which.pid && which.run == ""
 }
 
 // unsettle makes the next look register everything again.
 func (n *Node) unsettle() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.registered = 0
+	n.registered = master{}
 }
 
 func (n *Node) registerFeed(ctx context.Context, f *feed) error {

@@ -2,6 +2,7 @@ package ros1
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,17 @@ func TestNameTaken(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // several looks of the first
 	if l := second.links.state(); !l.Up {
 		t.Errorf("the second node is sent away in turn: %s", l.Why)
+	}
+}
+
+func TestParam(t *testing.T) {
+	c := startCore(t)
+	n := c.node(t, "viad")
+	if v, err := n.Param(ready(t), "/rosdistro"); err == nil || v != "" {
+		t.Logf("rosdistro is %q, %v", v, err) // roscore writes it, in its own time
+	}
+	if _, err := n.ParamFloat(ready(t), "/nothing"); err == nil || !strings.Contains(err.Error(), "not set") {
+		t.Errorf("a parameter that is not there: %v", err)
 	}
 }
 

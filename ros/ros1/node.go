@@ -52,7 +52,7 @@ type Node struct {
 	feeds      map[string]*feed
 	servers    map[string]*server
 	conns      map[net.Conn]struct{} // accepted, and not yet anybody's
-	registered int                   // process of the master that knows all of the above
+	registered master                // the master that knows all of the above
 	why        string                // who told us to go
 }
 
@@ -87,17 +87,17 @@ func Dial(ctx context.Context, config Config) (*Node, error) {
 	slave.Serve(n.answer)
 	n.wg.Go(func() { n.accept(whole) })
 
-	pid, err := n.masterPid(ctx)
+	which, err := n.whichMaster(ctx)
 	if err == nil {
 		err = n.rosout()
 	}
 	if err == nil {
-		err = n.registerAll(ctx, pid)
+		err = n.registerAll(ctx, which)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("no ROS 1 master at %s: %w; start roscore there, or correct the address", config.Master, err), n.Close())
 	}
-	n.links.set(true, n.connected(pid))
+	n.links.set(true, n.connected(which))
 	n.wg.Go(func() { n.watch(whole) })
 	return n, nil
 }

@@ -86,10 +86,14 @@ func (c *caller) Ready(ctx context.Context) error {
 
 // open tries until a server answers, or refuses for good, or ctx ends.
 func (c *caller) open(ctx context.Context, ours any) (*conn, error) {
+	var last error
 	for {
 		s, err := c.try(ctx, ours)
 		if err == nil {
 			return s, nil
+		}
+		if last == nil || ctx.Err() == nil { // a try that was cut short says less than the one before
+			last = err
 		}
 		var final *finalError
 		if errors.As(err, &final) {
@@ -97,7 +101,7 @@ func (c *caller) open(ctx context.Context, ours any) (*conn, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, &ros.Absent{What: "the service " + c.name, Why: err.Error() + " (" + ctx.Err().Error() + ")"}
+			return nil, &ros.Absent{What: "the service " + c.name, Why: last.Error() + " (" + ctx.Err().Error() + ")"}
 		case <-c.ends.Done():
 			return nil, fmt.Errorf("the client of %s is closed", c.name)
 		case <-time.After(100 * time.Millisecond):

@@ -64,7 +64,7 @@ func TestServicesWithRospy(t *testing.T) {
 		t.Errorf("a service that fails: %v, want its words", err)
 	}
 	p.kill()
-	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := call.Call(short, &setReq{}, &setRes{}); !errors.As(err, new(*ros.Absent)) || !strings.Contains(err.Error(), "nobody answers there") {
 		t.Errorf("the master still lists the killed server: %v, want a *ros.Absent that says so", err)
