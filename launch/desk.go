@@ -87,7 +87,7 @@ func (d desk) TakeOver(ctx context.Context, who, name string) (string, error) {
 		from = "nobody"
 	}
 	d.note("seat", who, fmt.Sprintf("taken over for %s from %s", name, from))
-	stopped, err := d.s.stop(ctx, who)
+	stopped, err := d.s.stop(ctx, "the take-over by "+who)
 	if err != nil {
 		return "", fmt.Errorf("%s has the seat, taken from %s, but %w", name, from, err)
 	}
@@ -129,6 +129,16 @@ func (s *System) mayDrive(name string) error {
 // room is what the page looks into.
 type room struct{ desk }
 
+// Stop stops the robot and measures standstill.
+func (r room) Stop(ctx context.Context, who string) (string, error) {
+	return r.desk.Stop(ctx, who+" on the page")
+}
+
+// EStop stops and latches.
+func (r room) EStop(ctx context.Context, who string) (string, error) {
+	return r.desk.EStop(ctx, who+" on the page")
+}
+
 // Live paints the newest scene.
 func (r room) Live(context.Context) ([]web.Picture, error) {
 	return paint(r.s.stage.Snapshot(), r.s.painter)
@@ -143,7 +153,7 @@ func (r room) Calls() []web.Call { return r.s.watch.Calls() }
 // stop is every stop that is not a tool's.
 func (s *System) stop(ctx context.Context, who string) (string, error) {
 	s.log.Info("stop asked for", "who", who)
-	err := inTime(ctx, s.mover.Stop)
+	err := inTime(robot.By(ctx, who), s.mover.Stop)
 	s.rec.Decide(record.Decision{Kind: "stop", Who: who, Text: "asked for a stop"})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)

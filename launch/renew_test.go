@@ -33,6 +33,9 @@ func (p *pages) count(words string) int {
 	return strings.Count(p.buf.String(), words)
 }
 
+// logTo is a structured log into p.
+func logTo(p *pages) *slog.Logger { return slog.New(slog.NewTextHandler(p, nil)) }
+
 // issue is a new certificate and its key for this machine, and its fingerprint.
 func issue(t *testing.T, d time.Duration) (certPEM, keyPEM []byte, finger string) {
 	t.Helper()
@@ -59,7 +62,7 @@ func TestRenewedCertificate(t *testing.T) {
 	put(given.Cert, cert)
 	put(given.Key, key)
 	log := &pages{}
-	d := startWith(t, "twin-franka.yaml", func(c *Config) { c.Listen.TLS = given }, func(*System) {}, slog.New(slog.NewTextHandler(log, nil)))
+	d := startWith(t, "twin-franka.yaml", func(c *Config) { c.Listen.TLS = given }, func(*System) {}, logTo(log))
 	shown := func() string {
 		t.Helper()
 		c, err := tls.Dial("tcp", d.Addr(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // what it shows is what is asked

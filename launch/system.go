@@ -313,7 +313,7 @@ func (s *System) Run(ctx context.Context, ready func() error) error {
 		end, cancel := withTimeout(ctx)
 		defer cancel()
 		return errors.Join(err, agents.Close(end))
-	}}, part{"start", s.first(ready)}, part{"robot", s.stopAtEnd})
+	}}, part{"start", s.first(ready)}, part{"robot", s.stopAtEnd(ctx)})
 	return supervise(ctx, parts...)
 }
 
@@ -330,7 +330,7 @@ func (s *System) RunStdio(ctx context.Context, in io.Reader, out io.Writer) erro
 			return err
 		}
 		return errDone
-	}}, part{"robot", s.stopAtEnd})
+	}}, part{"robot", s.stopAtEnd(ctx)})
 	return supervise(ctx, parts...)
 }
 
@@ -375,18 +375,33 @@ func (s *System) first(ready func() error) func(context.Context) error {
 const firstScene = 60 * time.Second
 
 // stopAtEnd disarms, and thereby stops the robot, before any other part ends.
-func (s *System) stopAtEnd(ctx context.Context) error {
-	<-ctx.Done()
-	err := inTime(ctx, func(ctx context.Context) error {
-		return errors.Join(s.guard.Disarm(ctx, "shutdown"), s.tools.Close())
-	})
-	if err != nil {
-		s.log.Error("the robot's standstill was not confirmed at shutdown", "error", err)
-		return fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
+func (s *System) stopAtEnd(daemon context.Context) func(context.Context) error {
+	return func(ctx context.Context) error {
+		<-ctx.Done()
+		err := inTime(ctx, func(ctx context.Context) error {
+			return errors.Join(s.guard.Disarm(ctx, ended(daemon)), s.tools.Close())
+		})
+		if err != nil {
+			s.log.Error("the robot's standstill was not confirmed at shutdown", "error", err)
+			return fmt.Errorf("%s: %w", robot.StopNotConfirmed, err)
+		}
+		// What the agent asked for has ended; its reply may still be on the way.
+		s.replies.wait(lastReplies)
+		return nil
 	}
-	// What the agent asked for has ended; its reply may still be on the way.
-	s.replies.wait(lastReplies)
-	return nil
+}
+
+// ended says why the daemon ends: the signal, when it was one.
+func ended(daemon context.Context) string {
+	const end = "the end of the daemon"
+	switch cause := context.Cause(daemon); {
+	case cause == nil:
+		return end + " (a part of it failed or was done)"
+	case errors.Is(cause, context.Canceled) && cause.Error() == context.Canceled.Error():
+		return end
+	default:
+		return end + " (" + cause.Error() + ")"
+	}
 }
 
 // lastReplies is how long replies may take once the robot stands still.

@@ -65,7 +65,7 @@ func (g *Guard) Disarm(ctx context.Context, who string) error {
 	if !moving {
 		return nil
 	}
-	return g.Stop(ctx)
+	return g.Stop(robot.By(ctx, who))
 }
 
 // EStop latches first, then asks for the robot's last rung at once; a robot without one is stopped. Nothing moves
@@ -83,7 +83,7 @@ func (g *Guard) EStop(ctx context.Context, why string) error {
 	if ok {
 		ladder = power.EStop
 	}
-	err := g.stop(ctx, ladder, slog.String("e_stop", why), slog.Bool("power", ok))
+	err := g.stop(robot.By(ctx, "the e-stop of "+why), ladder, slog.String("e_stop", why), slog.Bool("power", ok))
 	<-kept
 	return err
 }

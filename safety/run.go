@@ -94,8 +94,8 @@ func (g *Guard) await(ctx context.Context, m *motion, done <-chan ended, d time.
 // overrun is for a robot that did not stop by itself: the guard stops it, and latches if that fails too.
 func (g *Guard) overrun(m *motion, done <-chan ended, why string) (robot.Outcome, error) {
 	g.log.Error("motion overran", slog.String("why", why), slog.Duration("since", g.clock.Now().Sub(m.since)))
-	m.cancel(errStopped)
-	err := g.halt(context.Background(), g.inner.Stop, slog.String("why", why))
+	m.cancel(errors.New(why))
+	err := g.halt(robot.By(context.Background(), "the guard: "+why), g.inner.Stop, slog.String("why", why))
 	if e, ok, _ := g.await(context.Background(), m, done, g.lim.StopTime); ok {
 		if err != nil {
 			e.out.Stop = robot.StopNotConfirmed
@@ -185,6 +185,7 @@ func (g *Guard) stop(ctx context.Context, ladder func(context.Context) error, mo
 // halt walks the robot's stop ladder within the stop time. A ladder that does not come back is left behind.
 func (g *Guard) halt(ctx context.Context, ladder func(context.Context) error, more ...any) error {
 	begun, from := g.clock.Now(), g.inner.State()
+	more = append(slices.Clip(more), slog.String("by", robot.Asker(ctx)))
 	ctx, cancel := g.within(context.WithoutCancel(ctx), g.lim.StopTime)
 	defer cancel()
 	done := make(chan error, 1)
@@ -195,7 +196,7 @@ func (g *Guard) halt(ctx context.Context, ladder func(context.Context) error, mo
 	case <-ctx.Done():
 		err = fmt.Errorf("no answer within %v", g.lim.StopTime)
 	}
-	took := append(slices.Clip(more), slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime))
+	took := append(more, slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime))
 	if to := g.inner.State(); from.Complete(g.model) && to.Complete(g.model) {
 		took = append(took, slog.Float64("coasted", g.kin.Tool(from.Base, from.Q).Dist(g.kin.Tool(to.Base, to.Q))))
 	}

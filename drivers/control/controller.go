@@ -33,6 +33,8 @@ type Controller struct {
 	stopping atomic.Int32 // calls of Stop under way
 
 	mu     sync.Mutex
+	begun  uint64             // stops when the newest motion began
+	asker  string             // who asked for the first stop since
 	cancel context.CancelFunc // ends the running Follow or Grip
 	lost   <-chan error       // a call into the body that did not return after its motion was over
 }
@@ -86,7 +88,10 @@ func (c *Controller) Go(ctx context.Context, plan robot.Plan) (robot.Outcome, er
 	default:
 		return robot.Outcome{}, ErrBusy
 	}
+	c.mu.Lock()
 	stops := c.stops.Load()
+	c.begun = stops
+	c.mu.Unlock()
 	if err := c.mayStart(ctx); err != nil {
 		return robot.Outcome{}, err
 	}

@@ -333,7 +333,7 @@ func callerEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.expect(o, robot.ResultStoppedShort, robot.StopConfirmed, "caller ended")
+	r.expect(o, robot.ResultStoppedShort, robot.StopConfirmed, "whoever asked for it is gone; the robot holds")
 }
 
 func jawPlan(r *rig, w robot.Waypoint) robot.Plan {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -74,7 +75,7 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !c.hold(cancel, m.stops) {
-		return ending{cut: true, stopped: true, result: robot.ResultStoppedShort, why: "stopped by a stop command"}
+		return m.stopped()
 	}
 	m.watch = newWatch(c.clock.Now(), m.good)
 	done := make(chan error, 1)
@@ -116,9 +117,20 @@ func (m *motion) settle(ctx context.Context, tick robot.Ticker, look func(robot.
 
 func (m *motion) ended(ctx context.Context) ending {
 	if m.c.stops.Load() != m.stops {
-		return ending{cut: true, stopped: true, result: robot.ResultStoppedShort, why: "stopped by a stop command"}
+		return m.stopped()
 	}
-	return ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("stopped because its caller ended: %v", context.Cause(ctx))}
+	why := "whoever asked for it is gone"
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		why = cause.Error()
+	}
+	return ending{cut: true, result: robot.ResultStoppedShort, why: "stopped because " + why + "; the robot holds where it stopped"}
+}
+
+// stopped is the end by a stop, which names who asked for it.
+func (m *motion) stopped() ending {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	return ending{cut: true, stopped: true, result: robot.ResultStoppedShort, why: "stopped by " + m.c.asker}
 }
 
 // returned judges what the body returned: an error before anything moved is a refusal.

@@ -14,16 +14,18 @@ import (
 // only when standstill was measured. It takes no lock that Go holds, works with stale state, and goes on
 // when the context ends: half a stop helps nobody.
 func (c *Controller) Stop(ctx context.Context) error {
-	defer c.interrupt()()
+	defer c.interrupt(robot.Asker(ctx))()
 	_, err := c.ladder(context.WithoutCancel(ctx))
 	return err
 }
 
 // interrupt ends the running call into the body, and keeps others from starting until what it returns is called.
-func (c *Controller) interrupt() (done func()) {
+func (c *Controller) interrupt(asker string) (done func()) {
 	c.stopping.Add(1)
-	c.stops.Add(1)
 	c.mu.Lock()
+	if c.stops.Add(1) == c.begun+1 {
+		c.asker = asker
+	}
 	cancel := c.cancel
 	c.mu.Unlock()
 	if cancel != nil {
@@ -35,7 +37,7 @@ func (c *Controller) interrupt() (done func()) {
 // EStop ends whatever moves by the last rung at once. The milder rungs follow only when that one fails or hangs:
 // after it there is nothing left for them to do.
 func (c *Controller) EStop(ctx context.Context) error {
-	defer c.interrupt()()
+	defer c.interrupt(robot.Asker(ctx))()
 	ctx = context.WithoutCancel(ctx)
 	err := c.halt(ctx, robot.RungPower)
 	if err == nil && c.standstill(c.set.StopTime) {

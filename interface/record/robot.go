@@ -69,7 +69,7 @@ func (r Robot) Go(ctx context.Context, p robot.Plan) (robot.Outcome, error) {
 // Stop records that a stop was asked for and whether standstill was measured.
 func (r Robot) Stop(ctx context.Context) error {
 	err := r.Robot.Stop(ctx)
-	text := robot.StopConfirmed.String()
+	text := robot.StopConfirmed.String() + ", asked for by " + robot.Asker(ctx)
 	if err != nil {
 		text = err.Error()
 	}

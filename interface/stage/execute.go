@@ -237,10 +237,10 @@ func (s *Stage) fresh(ctx context.Context, must bool) (*perception.Scene, error)
 // follow moves the robot. The motion does not hang on the request's context, which need not end when the
 // client does and must not end a motion half way unless the operator chose so.
 func (s *Stage) follow(ctx context.Context, m *run) (robot.Outcome, error) {
-	mctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
 	if s.o.OnClientGone == StopNow {
-		defer context.AfterFunc(ctx, cancel)()
+		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	}
 	return s.o.Mover.Go(mctx, m.plan)
 }

@@ -113,7 +113,7 @@ func (s *Server) await(ctx context.Context, c *call, r *run) *reply {
 // overdue stops the robot when a call has outlived its cap.
 func (s *Server) overdue(ctx context.Context, c *call, took time.Duration) *reply {
 	s.log.Error("call cap", "tool", c.def.name, "took", took)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	ctx, cancel := context.WithTimeout(robot.By(context.WithoutCancel(ctx), "the cap on calls"), stopTime)
 	defer cancel()
 	stopped := robot.StopConfirmed.String()
 	if err := s.o.Stage.Stop(ctx); err != nil {
@@ -187,15 +187,15 @@ func (s *Server) delivered(c *call, ok bool) {
 // finish, as the operator chose.
 func (s *Server) hangup(r *run) {
 	s.log.Warn("request of a motion ended early", "waypoint", r.id, "principal", r.who)
-	r.cancel(errHangup)
+	r.cancel(fmt.Errorf("%w: %s has gone or cancelled it", errHangup, r.who))
 }
 
 // halt stops the robot for anybody, whatever runs.
-func (s *Server) halt(ctx context.Context, _ *call) (*reply, error) {
+func (s *Server) halt(ctx context.Context, c *call) (*reply, error) {
 	ran := s.o.Stage.Snapshot().Moving
 	// An execute that is still being checked must not begin after this.
 	s.runs.abort(errStopped, func() bool { return s.o.Stage.Snapshot().Moving })
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	ctx, cancel := context.WithTimeout(robot.By(context.WithoutCancel(ctx), "the stop tool of "+c.who.Name), stopTime)
 	defer cancel()
 	if err := s.o.Stage.Stop(ctx); err != nil {
 		return &reply{bad: true, blocks: []block{{text: notStopped(err)}}}, nil

@@ -84,7 +84,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) Close() error {
 	var err error
 	if s.runs.shutdown() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		ctx, cancel := context.WithTimeout(robot.By(context.Background(), "the end of the daemon"), stopTime)
 		defer cancel()
 		err = s.o.Stage.Stop(ctx)
 	}
