@@ -20,8 +20,7 @@ import (
 type daemon struct {
 	sys   *launch.System
 	c     *mcpgo.Client
-	end   context.CancelFunc
-	done  chan error
+	stop  func() error
 	state string
 }
 
@@ -31,7 +30,7 @@ func start(ctx context.Context, file string, sees launch.Sources, set func(*laun
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{done: make(chan error, 1)}
+	d := &daemon{}
 	if d.state, err = os.MkdirTemp("", "viad-bench-"); err != nil {
 		return nil, err
 	}
@@ -42,15 +41,8 @@ func start(ctx context.Context, file string, sees launch.Sources, set func(*laun
 	if d.sys, err = launch.New(ctx, c, launch.Options{Sources: sees}); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(d.state))
 	}
-	run, cancel := context.WithCancel(ctx)
-	d.end = cancel
-	ready := make(chan struct{})
-	go func() { d.done <- d.sys.Run(run, func() error { close(ready); return nil }) }()
-	select {
-	case <-ready:
-	case err := <-d.done:
-		d.done <- nil
-		return nil, errors.Join(fmt.Errorf("the daemon did not start: %w", err), d.close())
+	if d.stop, err = d.sys.Start(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(d.state))
 	}
 	if err := d.dial(ctx); err != nil {
 		return nil, errors.Join(err, d.close())
@@ -79,8 +71,7 @@ func (d *daemon) close() error {
 	if d.c != nil {
 		errs = append(errs, d.c.Close())
 	}
-	d.end()
-	errs = append(errs, <-d.done, d.sys.Close(), os.RemoveAll(d.state))
+	errs = append(errs, d.stop(), os.RemoveAll(d.state))
 	return errors.Join(errs...)
 }
 

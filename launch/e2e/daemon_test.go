@@ -46,22 +46,13 @@ func start(t *testing.T, file string, seed int64) daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- s.Run(ctx, func() error { close(ready); return nil }) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		cancel()
-		t.Fatalf("the daemon did not start: %v", err)
+	stop, err := s.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("the daemon ended with %v", err)
-		}
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
 		}
 	})
 	return daemon{sys: s, twin: s.Twin()}

@@ -122,24 +122,18 @@ func (h *house) run(t *testing.T, c *launch.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- s.Run(ctx, func() error { close(ready); return nil }) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		cancel()
-		t.Fatalf("the daemon did not start: %v", err)
+	stop, err := s.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
 	}
 	h.sys = s
 	t.Cleanup(func() {
 		for _, g := range h.guests {
 			g.leave()
 		}
-		cancel()
-		err := <-done
+		err := stop()
 		close(h.limb.over)
-		if err := errors.Join(err, s.Close()); err != nil {
+		if err != nil {
 			t.Errorf("the daemon ended with %v", err)
 		}
 	})
