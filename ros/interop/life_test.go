@@ -140,17 +140,36 @@ func TestKilledSubscriber(t *testing.T) {
 			pub, err := side.Advertise(f.Kind, f.Topic, f.QoS)
 			must(t, err)
 			defer func() { check(t, pub.Close()) }()
+			known := map[rtps.GUID]bool{}
 			for i := range restarts() + 1 {
 				ctx := budget(t, 30*time.Second)
 				p := peer(t, Setup{Vendor: v, Mode: "subscribe", Domain: d, Lease: 3, Args: f.Args()})
 				began := time.Now()
-				must(t, pub.Ready(ctx, 1))
+				must(t, newcomer(ctx, side, pub.(*wirePublisher), known))
 				t.Logf("life %d: ready after %v", i, time.Since(began).Round(time.Millisecond))
 				must(t, send(ctx, pub, f))
 				complete(t, "to "+string(v), reported(ctx, t, p, f), f.Count)
 				must(t, p.Kill())
 			}
 		})
+	}
+}
+
+// newcomer waits for a subscriber that is not known yet, which Ready cannot tell from one that is dead and not forgotten.
+func newcomer(ctx context.Context, side Wire, pub *wirePublisher, known map[rtps.GUID]bool) error {
+	found := make(chan int, 64)
+	stop := side.Watch(func(e rtps.Event) {
+		if e.Kind == rtps.Matched && e.Ours == pub.GUID() && !known[e.Endpoint.GUID] {
+			known[e.Endpoint.GUID] = true
+			found <- len(pub.Matched())
+		}
+	})
+	defer stop()
+	select {
+	case n := <-found:
+		return pub.Ready(ctx, n)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -57,6 +57,9 @@ func TestNamespaces(t *testing.T) {
 		must(t, ip(fmt.Sprintf("-n %s address add 10.213.7.%d/24 dev viad0", ns, i+1)))
 		must(t, ip("-n "+ns+" link set viad0 up"))
 	}
+	for _, ns := range []string{a, b} {
+		plugged(t, ns)
+	}
 	args := []string{"netns", "exec", a, os.Args[0], "-test.run", "^TestInNamespace$", "-test.v", fmt.Sprintf("-long=%v", *long)}
 	cmd := exec.CommandContext(t.Context(), "ip", args...)
 	cmd.Env = append(os.Environ(), peersNamespace+"="+b)
@@ -64,6 +67,26 @@ func TestNamespaces(t *testing.T) {
 	t.Logf("%s", out)
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// plugged waits until the cable is seen there: Fast DDS looks at its interfaces once, when it starts, and passes over one that
+// is not running.
+func plugged(t *testing.T, ns string) {
+	t.Helper()
+	ctx := budget(t, 10*time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		out, err := exec.CommandContext(ctx, "ip", "-n", ns, "-o", "link", "show", "viad0").CombinedOutput()
+		if err == nil && strings.Contains(string(out), "state UP") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the cable is not seen in %s: %s", ns, out)
+		}
 	}
 }
 
