@@ -131,8 +131,8 @@ func TestDifferences(t *testing.T) {
 	want := map[string]string{
 		"control_msgs/FollowJointTrajectoryActionFeedback": "ROS 1: [] ROS 2: [MultiDofJointNames MultiDofDesired MultiDofActual MultiDofError]",
 		"control_msgs/FollowJointTrajectoryActionGoal":     "ROS 1: [] ROS 2: [MultiDofTrajectory ComponentPathTolerance ComponentGoalTolerance]",
-		"sensor_msgs/Range":                                "ROS 1: [] ROS 2: [Variance]",
-		"std_msgs/Header":                                  "ROS 1: [Seq] ROS 2: []",
+		"sensor_msgs/Range": "ROS 1: [] ROS 2: [Variance]",
+		"std_msgs/Header":   "ROS 1: [Seq] ROS 2: []",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("differences between ROS 1 and ROS 2:\n%s", d)
@@ -227,6 +227,45 @@ func FuzzDecode(f *testing.F) {
 		back := make2(t, m.TypeName())
 		if err := ts.decode(again, back, false); err != nil {
 			t.Fatalf("%s: %v", m.TypeName(), err)
+		}
+	})
+}
+
+// A list of controllers as ros_control writes it.
+func TestControllerState(t *testing.T) {
+	type modern struct {
+		Name, State, Type string
+		ClaimedInterfaces []string
+		IsChained         bool
+	}
+	c, err := compile(typ[ControllerState](), reflect.TypeFor[modern](), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := putText(putText(putText(nil, "arm"), "running"), "effort_controllers/JointTrajectoryController")
+	wire = putText(putUint(wire, 4, 1), "hardware_interface::EffortJointInterface")
+	wire = putText(putText(putUint(wire, 4, 2), "panda_joint1"), "panda_joint2")
+	var m modern
+	r := &reader{b: wire}
+	if c.read(r, reflect.ValueOf(&m).Elem()); r.err != nil || len(r.b) > 0 {
+		t.Fatal(r.err, r.b)
+	}
+	want := modern{Name: "arm", State: "active", Type: "effort_controllers/JointTrajectoryController", ClaimedInterfaces: []string{
+		"panda_joint1/hardware_interface::EffortJointInterface", "panda_joint2/hardware_interface::EffortJointInterface",
+	}}
+	if d := cmp.Diff(want, m); d != "" {
+		t.Error(d)
+	}
+	if back, err := c.write(nil, reflect.ValueOf(&m).Elem()); err != nil || !bytes.Equal(back, wire) {
+		t.Errorf("%v\n% x\n% x", err, back, wire)
+	}
+}
+
+func FuzzActionlib(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if l, err := goalStates(b); err == nil && 17*len(l) > len(b) {
+			t.Errorf("%d goals from %d bytes", len(l), len(b))
 		}
 	})
 }

@@ -114,11 +114,6 @@ func dropped(one reflect.Type, field string) bool {
 	}
 }
 
-// specials are the layouts that no list of fields describes.
-func specials() map[string]func(two reflect.Type) (codec, error) {
-	return map[string]func(reflect.Type) (codec, error){}
-}
-
 // SwitchController is controller_manager_msgs of ros_control 0.18 and later.
 type SwitchController struct {
 	rosmsg.Package `ros:"controller_manager_msgs"`

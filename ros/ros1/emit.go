@@ -285,6 +285,9 @@ func (o *outlet) Close() error {
 		e.n.mu.Lock()
 		e.mu.Lock()
 		delete(e.outlets, o)
+		if latch, _, _ := e.qos(); !latch {
+			e.kept = nil
+		}
 		last := len(e.outlets) == 0 && e.n.emitters[e.topic] == e
 		if last && !e.n.shut {
 			delete(e.n.emitters, e.topic)

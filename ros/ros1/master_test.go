@@ -61,7 +61,11 @@ func TestNameTaken(t *testing.T) {
 
 func TestParam(t *testing.T) {
 	c := startCore(t)
-	n := c.node(t, "viad")
+	n, err := Dial(ready(t), Config{Master: "http://" + c.addr() + "/", Name: "viad", Log: quiet()}) // its address is found out
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close() //nolint:errcheck // it never fails
 	if v, err := n.Param(ready(t), "/rosdistro"); err == nil || v != "" {
 		t.Logf("rosdistro is %q, %v", v, err) // roscore writes it, in its own time
 	}
