@@ -161,7 +161,7 @@ func (a *goaler) Send(ctx context.Context, m msg.Message, feedback func(msg.Mess
 	if a.closed.Load() {
 		return nil, fmt.Errorf("rosbridge: the client of the action %s is closed", a.name)
 	}
-	args, err := a.n.codec.encode(nil, m, false)
+	args, err := a.n.codec.encode(m, false)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (n *Node) result(f *frame) {
 	n.mu.Unlock()
 	if g == nil || (f.action != "" && f.action != g.action.name) {
 		n.strays.Add(1)
-		n.storm.warn("a result came for a goal that nobody waits for", "action", f.action, "id", f.id)
+		n.storm.warn("a result came for a goal that nobody waits for", "action", clip(f.action), "id", clip(f.id))
 		return
 	}
 	g.mu.Lock()
@@ -344,7 +344,7 @@ func (n *Node) result(f *frame) {
 	o := outcome{p: payloadOr(f.msg)}
 	switch {
 	case f.hasStatus && f.status >= 0 && f.status <= int(ros.GoalAborted):
-		o.status = ros.GoalStatus(f.status) //nolint:gosec,revive // 0 to 6
+		o.status = ros.GoalStatus(f.status) // 0 to 6
 	case heard >= ros.GoalSucceeded: // a cancelled goal's result may lack it
 		o.status = heard
 	default:
@@ -426,7 +426,7 @@ func (n *Node) cancelService(ctx context.Context, action string, uuid [16]byte) 
 		return r, fmt.Errorf("rosbridge: %w", err)
 	}
 	service := action + "/_action/cancel_goal"
-	f, err := n.call(ctx, n.urgent, service, args, true)
+	f, err := n.call(ctx, n.urgent, service, args)
 	if err != nil {
 		return r, err
 	}

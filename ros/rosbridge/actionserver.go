@@ -88,13 +88,13 @@ func (n *Node) goalCame(_ context.Context, sock *socket, f *frame) {
 	n.mu.Unlock()
 	if a == nil {
 		n.strays.Add(1)
-		n.storm.warn("a goal came for an action that is not served here", "action", f.action)
+		n.storm.warn("a goal came for an action that is not served here", "action", clip(f.action))
 		return
 	}
 	select {
 	case a.busy <- struct{}{}:
 	default:
-		n.storm.warn("a goal was dropped: as many run as may", "action", f.action, "running", maxServing)
+		n.storm.warn("a goal was dropped: as many run as may", "action", clip(f.action), "running", maxServing)
 		return
 	}
 	a.mu.Lock()
@@ -174,7 +174,7 @@ func (a *actionServer) outcome(ctx context.Context, sock *socket, g *servedGoal,
 	if result == nil {
 		result = a.action.Result()
 	}
-	body, err := a.n.codec.encode(nil, result, false)
+	body, err := a.n.codec.encode(result, false)
 	if err != nil {
 		return refuse(err.Error())
 	}
@@ -182,7 +182,7 @@ func (a *actionServer) outcome(ctx context.Context, sock *socket, g *servedGoal,
 }
 
 func (a *actionServer) feedback(ctx context.Context, sock *socket, g *servedGoal, m msg.Message) {
-	body, err := a.n.codec.encode(nil, m, false)
+	body, err := a.n.codec.encode(m, false)
 	if err == nil {
 		err = sock.send(ctx, begin("action_feedback").text("id", g.wire).text("action", a.action.Name).raw("values", body).end(), false)
 	}

@@ -240,7 +240,7 @@ func (b *bench) hears(n ros.Node, topic string) <-chan string {
 func (b *bench) says(n ros.Node, topic, words string, got <-chan string) {
 	b.t.Helper()
 	p := must[ros.Publisher[*std_msgs.String]](b.t)(ros.Advertise[std_msgs.String](n, topic, ros.Default()))
-	defer p.Close() //nolint:errcheck,revive // the node may be closed
+	defer p.Close() // the node may be closed
 	var seen []string
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
 		if err := p.Send(b.ctx, &std_msgs.String{Data: words}); err != nil && b.ctx.Err() != nil {

@@ -125,7 +125,6 @@ type feedOfStatus struct {
 	feed  *feed
 
 	mu       sync.Mutex
-	users    int
 	seen     map[[16]byte]bool
 	order    [][16]byte
 	expected *goal
@@ -145,7 +144,7 @@ func (n *Node) watchStatus(action string) *feedOfStatus {
 	return fs
 }
 
-func (n *Node) unwatchStatus(fs *feedOfStatus) { _ = fs.sub.Close() } //nolint:errcheck,revive // it returns nil
+func (n *Node) unwatchStatus(fs *feedOfStatus) { _ = fs.sub.Close() } // it returns nil
 
 // expect says which goal a new id will belong to; nil is none.
 func (fs *feedOfStatus) expect(g *goal) {
@@ -156,7 +155,7 @@ func (fs *feedOfStatus) expect(g *goal) {
 
 func (fs *feedOfStatus) came(in ros.Incoming) {
 	var list statusArray
-	p := in.(*incoming).p //nolint:forcetypeassert,revive // our own subscription
+	p := in.(*incoming).p // our own subscription
 	d := jsonDecoder{c: &fs.n.codec, s: scanner{b: p.raw}}
 	if err := fs.n.decodeInto(&d, &list); err != nil {
 		fs.n.storm.warn("an action's status was malformed", "topic", fs.topic, "why", err)

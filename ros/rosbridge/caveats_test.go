@@ -39,7 +39,7 @@ func TestGoalOutlivesTheServer(t *testing.T) {
 	m := b.moves()
 	// The goal is another client's, sent through another server that dies with everything it knew.
 	other := b.graph.Node("/other")
-	defer other.Close() //nolint:errcheck,revive // it is a stand-in
+	defer other.Close() // it is a stand-in
 	must[ros.Goal](t)(must[ros.Goaler](t)(other.ActionClient(follow())).Send(b.ctx, goalOf("orphan"), nil))
 	take(b, m.started, "the goal")
 	if err := b.sends(b.dial()).CancelAll(b.ctx); err != nil {

@@ -179,9 +179,9 @@ func setTyped(v reflect.Value, order binary.ByteOrder, b []byte, isFloat, signed
 		x := math.Float64frombits(bits)
 		switch len(b) {
 		case 2:
-			x = half(uint16(bits)) //nolint:gosec,revive // two bytes were read
+			x = half(uint16(bits)) // two bytes were read
 		case 4:
-			x = float64(math.Float32frombits(uint32(bits))) //nolint:gosec,revive // four bytes were read
+			x = float64(math.Float32frombits(uint32(bits))) // four bytes were read
 		}
 		if !v.CanFloat() || (v.OverflowFloat(x) && !math.IsInf(x, 0)) {
 			return fmt.Errorf("%g does not fit a %s", x, v.Type())
@@ -189,7 +189,7 @@ func setTyped(v reflect.Value, order binary.ByteOrder, b []byte, isFloat, signed
 		v.SetFloat(x)
 	case signed:
 		shift := 64 - 8*len(b)
-		x := int64(bits<<shift) >> shift //nolint:gosec,revive // the sign is what is wanted
+		x := int64(bits<<shift) >> shift // the sign is what is wanted
 		switch {
 		case v.CanInt() && !v.OverflowInt(x):
 			v.SetInt(x)

@@ -32,7 +32,7 @@ type field struct {
 
 func (c *codec) shape(t reflect.Type) *shape {
 	if s, ok := c.shapes.Load(t); ok {
-		return s.(*shape) //nolint:forcetypeassert,revive // only shapes are stored
+		return s.(*shape) // only shapes are stored
 	}
 	s := &shape{byName: map[string]int{}, stamp: -1}
 	for i := range t.NumField() {
@@ -75,14 +75,14 @@ func hasNumber(t reflect.Type) bool {
 	}
 }
 
-// encode appends m as JSON. With robotStamp a zero stamp of the header is left out: the server then fills in the robot's
+// encode is m as JSON. With robotStamp a zero stamp of the header is left out: the server then fills in the robot's
 // clock, and clocks that differ do no harm.
-func (c *codec) encode(dst []byte, m msg.Message, robotStamp bool) ([]byte, error) {
+func (c *codec) encode(m msg.Message, robotStamp bool) ([]byte, error) {
 	v := reflect.ValueOf(m)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("rosbridge: %T is not a message", m)
 	}
-	e := encoder{c: c, dst: dst}
+	e := encoder{c: c}
 	e.object(v.Elem(), robotStamp)
 	if e.err != nil {
 		return nil, fmt.Errorf("rosbridge: %s cannot be sent: %w", m.TypeName(), e.err)

@@ -9,6 +9,7 @@ import (
 const (
 	maxPartial   = 16               // messages that are incomplete at one time
 	maxFragments = 1 << 16          // of one message
+	maxID        = 256              // bytes of a fragment's id
 	partialFor   = 10 * time.Second // then an incomplete message is given up
 )
 
@@ -39,6 +40,9 @@ func (a *assembler) add(f *frame, now time.Time) ([]byte, error) {
 		}
 		if a.partial == nil {
 			a.partial = map[string]*partial{}
+		}
+		if len(f.id) > maxID {
+			return nil, fmt.Errorf("a fragment's id has %d bytes", len(f.id))
 		}
 		p = &partial{since: now}
 		a.partial[f.id] = p

@@ -82,7 +82,7 @@ func testNode(t testing.TB) *Node {
 
 func TestJSONThereAndBack(t *testing.T) {
 	n := testNode(t)
-	b, err := n.codec.encode(nil, full(), false)
+	b, err := n.codec.encode(full(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestJSONThereAndBack(t *testing.T) {
 		t.Error(d)
 	}
 	// Lists that are empty are lists, not null: a server refuses null for a list.
-	b, err = n.codec.encode(nil, &sample{}, false)
+	b, err = n.codec.encode(&sample{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestStampLeftOut(t *testing.T) {
 		robot bool
 		want  bool // a stamp is written
 	}{{sample{}, true, false}, {sample{}, false, true}, {*full(), true, true}} {
-		b, err := n.codec.encode(nil, &c.m, c.robot)
+		b, err := n.codec.encode(&c.m, c.robot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestStampLeftOut(t *testing.T) {
 // replace makes the full message's JSON with one value put in the place of another.
 func broken(t *testing.T, n *Node, key, value string) []byte {
 	t.Helper()
-	b, err := n.codec.encode(nil, full(), false)
+	b, err := n.codec.encode(full(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestNaNIsNotSent(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		m := full()
 		m.List = []float64{0, v}
-		if b, err := n.codec.encode(nil, m, false); err == nil || !strings.Contains(err.Error(), "field list") {
+		if b, err := n.codec.encode(m, false); err == nil || !strings.Contains(err.Error(), "field list") {
 			t.Errorf("%v was written as %s (%v)", v, b, err)
 		}
 	}
@@ -404,7 +404,7 @@ func TestFragments(t *testing.T) {
 // FuzzFrame feeds anything: nothing may panic, and what is made is bounded by what came.
 func FuzzFrame(f *testing.F) {
 	n := testNode(f)
-	body, err := n.codec.encode(nil, full(), false)
+	body, err := n.codec.encode(full(), false)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -442,14 +442,14 @@ func FuzzFrame(f *testing.F) {
 		var m sample
 		var list statusArray
 		d := jsonDecoder{c: &n.codec, s: scanner{b: fr.msg.raw}}
-		_ = n.decodeInto(&d, &list) //nolint:errcheck,revive // only a panic is wrong
+		_ = n.decodeInto(&d, &list) // only a panic is wrong
 		if err := n.decode(fr.msg, &m); err == nil && fr.msg.enc == JSON {
 			for _, x := range append(m.List, m.F64) {
 				if math.IsNaN(x) || math.IsInf(x, 0) {
 					t.Errorf("%v came out of JSON", x)
 				}
 			}
-			if _, err := n.codec.encode(nil, &m, false); err != nil {
+			if _, err := n.codec.encode(&m, false); err != nil {
 				t.Errorf("what came cannot be sent: %v", err)
 			}
 		}

@@ -57,7 +57,7 @@ func rosapi[A any](ctx context.Context, n *Node, service string, ask any) (A, er
 	if err != nil {
 		return answer, fmt.Errorf("rosbridge: %w", err)
 	}
-	f, err := n.call(ctx, n.data, "/rosapi/"+service, args, true)
+	f, err := n.call(ctx, n.data, "/rosapi/"+service, args)
 	if err != nil {
 		return answer, err
 	}

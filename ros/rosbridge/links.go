@@ -1,6 +1,7 @@
 package rosbridge
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -114,10 +115,14 @@ func (s *storm) warn(what string, args ...any) {
 	if s.last == nil {
 		s.last = map[string]*stormed{}
 	}
-	k := s.last[what]
+	kind := what
+	if len(args) > 1 && args[0] == "topic" { // one that we subscribe to: a few
+		kind += fmt.Sprint(args[1])
+	}
+	k := s.last[kind]
 	if k == nil {
 		k = &stormed{}
-		s.last[what] = k // kinds are literals of this package: a few
+		s.last[kind] = k
 	}
 	if time.Since(k.at) < time.Second {
 		k.skipped++
@@ -129,5 +134,5 @@ func (s *storm) warn(what string, args ...any) {
 	}
 	k.at, k.skipped = time.Now(), 0
 	s.mu.Unlock()
-	s.log.Warn(what, args...)
+	s.log.Warn(what, args...) //nolint:sloglint // the callers' messages are literals
 }

@@ -91,7 +91,7 @@ func (n *Node) start(ctx context.Context) error {
 		c, err := s.connect(ctx)
 		if err != nil {
 			if i == 1 {
-				_ = first[0].CloseNow() //nolint:errcheck,revive // the other error is told
+				_ = first[0].CloseNow() // the other error is told
 			}
 			return fmt.Errorf("rosbridge: %w; on the robot: ros2 launch rosbridge_server rosbridge_websocket_launch.xml", err)
 		}
@@ -175,7 +175,7 @@ func (n *Node) distro() cdr.Distro {
 	if n.cfg.Distro != cdr.DistroUnknown {
 		return n.cfg.Distro
 	}
-	return cdr.Distro(n.learnt.Load()) //nolint:gosec,revive // a Distro was stored
+	return cdr.Distro(n.learnt.Load()) // a Distro was stored
 }
 
 // handle takes one frame from the wire. It runs in the socket's reader and does not block.
@@ -221,13 +221,13 @@ func (n *Node) dispatch(ctx context.Context, s *socket, f *frame) {
 		n.status(f)
 	default:
 		n.strays.Add(1)
-		n.storm.warn("an operation came that a client does not get", "op", f.op)
+		n.storm.warn("an operation came that a client does not get", "op", clip(f.op))
 	}
 }
 
 // status is a word of the server: logged, and believed where it says that an operation does not exist.
 func (n *Node) status(f *frame) {
-	n.storm.warn("the rosbridge server says", "level", f.level, "id", f.id, "words", f.words)
+	n.storm.warn("the rosbridge server says", "level", clip(f.level), "id", clip(f.id), "words", clip(f.words))
 	if !strings.HasPrefix(f.words, "Unknown operation") {
 		return
 	}
@@ -241,6 +241,9 @@ func (n *Node) status(f *frame) {
 		}})
 	}
 }
+
+// clip bounds what a server's words take up in a log.
+func clip(s string) string { return s[:min(len(s), 500)] }
 
 // lostConnection ends what waits for an answer on a connection that is over.
 func (n *Node) lostConnection(s *socket, err error) {
@@ -264,7 +267,7 @@ func (n *Node) fail(s *socket, err error) {
 			goals = append(goals, g)
 		}
 	}
-	var acts []*actionServer
+	acts := make([]*actionServer, 0, len(n.actions))
 	for _, a := range n.actions {
 		acts = append(acts, a)
 	}
@@ -284,7 +287,7 @@ func (n *Node) fail(s *socket, err error) {
 	}
 }
 
-// emptyName checks what a user names.
+// checkName checks what a user names.
 func checkName(kind, name string, made ...func() msg.Message) error {
 	if !strings.HasPrefix(name, "/") {
 		return fmt.Errorf("rosbridge: the %s name %q is not absolute", kind, name)

@@ -28,7 +28,7 @@ type reply struct {
 const maxPending = 1024 // calls and goals that wait at one time
 
 // call sends a request and waits for the answer. args is JSON.
-func (n *Node) call(ctx context.Context, s *socket, service string, args []byte, wait bool) (frame, error) {
+func (n *Node) call(ctx context.Context, s *socket, service string, args []byte) (frame, error) {
 	p := &pending{what: "service " + service, socket: s, answer: make(chan reply, 1)}
 	id := n.id("call")
 	n.mu.Lock()
@@ -51,7 +51,7 @@ func (n *Node) call(ctx context.Context, s *socket, service string, args []byte,
 	o := begin("call_service").text("id", id).text("service", service).raw("args", args)
 	// Newer servers give up after 5 s, which is less than homing takes; the context is what counts.
 	o = o.float("timeout", patience(ctx).Seconds())
-	if err := s.send(ctx, o.end(), wait); err != nil {
+	if err := s.send(ctx, o.end(), true); err != nil {
 		if errors.Is(err, errLost) {
 			return frame{}, &ros.Gone{What: p.what, Why: err.Error()}
 		}
@@ -81,7 +81,7 @@ func (n *Node) answered(f *frame) {
 	n.mu.Unlock()
 	if p == nil {
 		n.strays.Add(1)
-		n.storm.warn("an answer came to a call that nobody waits for", "service", f.service, "id", f.id)
+		n.storm.warn("an answer came to a call that nobody waits for", "service", clip(f.service), "id", clip(f.id))
 		return
 	}
 	p.answer <- reply{f: *f}
@@ -153,7 +153,7 @@ func (c *caller) Call(ctx context.Context, request, response msg.Message) error 
 	if c.closed.Load() {
 		return fmt.Errorf("rosbridge: the client of %s is closed", c.service.Name)
 	}
-	args, err := c.n.codec.encode(nil, request, false)
+	args, err := c.n.codec.encode(request, false)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func payloadOr(p payload) payload {
 // once calls, and keeps an eye on whether the server is still there: old versions of rosbridge wait for ever.
 func (c *caller) once(ctx context.Context, args []byte) (frame, error) {
 	if c.urgent {
-		return c.n.call(ctx, c.socket, c.service.Name, args, true)
+		return c.n.call(ctx, c.socket, c.service.Name, args)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -217,7 +217,7 @@ func (c *caller) once(ctx context.Context, args []byte) (frame, error) {
 			cancel(&ros.Gone{What: "service " + c.service.Name, Why: "the robot no longer lists it"})
 		}
 	})
-	f, err := c.n.call(ctx, c.socket, c.service.Name, args, true)
+	f, err := c.n.call(ctx, c.socket, c.service.Name, args)
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wg.Wait()
@@ -303,13 +303,13 @@ func (n *Node) requested(_ context.Context, sock *socket, f *frame) {
 	n.mu.Unlock()
 	if s == nil {
 		n.strays.Add(1)
-		n.storm.warn("a request came for a service that is not served here", "service", f.service)
+		n.storm.warn("a request came for a service that is not served here", "service", clip(f.service))
 		return
 	}
 	select {
 	case s.busy <- struct{}{}:
 	default:
-		n.storm.warn("a request was dropped: as many run as may", "service", f.service, "running", maxServing)
+		n.storm.warn("a request was dropped: as many run as may", "service", clip(f.service), "running", maxServing)
 		return
 	}
 	id, p := f.id, f.msg
@@ -353,5 +353,5 @@ func (s *server) serve(ctx context.Context, p payload) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.n.codec.encode(nil, response, false)
+	return s.n.codec.encode(response, false)
 }

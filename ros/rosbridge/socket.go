@@ -129,7 +129,7 @@ func (s *socket) connect(ctx context.Context) (*websocket.Conn, error) {
 	defer cancel()
 	conn, resp, err := websocket.Dial(ctx, s.n.cfg.URL, &websocket.DialOptions{HTTPClient: s.n.http, HTTPHeader: s.n.cfg.Header})
 	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() //nolint:errcheck,revive // the handshake is over
+		_ = resp.Body.Close() // the handshake is over
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer as a rosbridge server: %w", s.n.cfg.URL, err)
@@ -197,7 +197,7 @@ func (s *socket) session(ctx context.Context, conn *websocket.Conn) error {
 	}
 	cancel(err)
 	close(lost)
-	_ = conn.CloseNow() //nolint:errcheck,revive // it is over either way
+	_ = conn.CloseNow() // it is over either way
 	s.n.lostConnection(s, err)
 	wg.Wait()
 	return err

@@ -88,8 +88,12 @@ func (n *Node) addSubscription(fd *feed, depth int, f func(ros.Incoming)) *subsc
 	return s
 }
 
-// maxKeep bounds what a subscription holds that asked to keep all: what comes beyond is dropped and counted.
-const maxKeep = 4096
+// What a subscription holds at most for its function, whatever depth it asked for: what comes beyond pushes out the
+// oldest, which is counted.
+const (
+	maxKeep    = 4096     // messages
+	maxWaiting = 64 << 20 // bytes
+)
 
 // subscribeFrame says every setting: what is left out differs between versions, and may be an endless queue.
 func (n *Node) subscribeFrame(fd *feed) []byte {
@@ -186,6 +190,7 @@ type subscription struct {
 
 	mu      sync.Mutex
 	waiting []*incoming
+	bytes   int // of what waits
 
 	received, dropped, malformed atomic.Uint64
 }
@@ -193,11 +198,12 @@ type subscription struct {
 func (s *subscription) push(in *incoming) {
 	s.received.Add(1)
 	s.mu.Lock()
-	if len(s.waiting) >= s.depth {
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+	for len(s.waiting) > 0 && (len(s.waiting) >= s.depth || s.bytes+len(in.p.raw) > maxWaiting) {
+		s.shift()
 		s.dropped.Add(1)
 	}
 	s.waiting = append(s.waiting, in)
+	s.bytes += len(in.p.raw)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -233,8 +239,14 @@ func (s *subscription) pop() *incoming {
 	if len(s.waiting) == 0 {
 		return nil
 	}
+	return s.shift()
+}
+
+// shift takes the oldest; s.mu is held.
+func (s *subscription) shift() *incoming {
 	in := s.waiting[0]
 	s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.bytes -= len(in.p.raw)
 	return in
 }
 
@@ -325,7 +337,7 @@ func (o *outlet) Publish(ctx context.Context, m msg.Message) error {
 	if m.TypeName() != o.typ {
 		return fmt.Errorf("rosbridge: %s is advertised as %s, and a %s was given", o.topic, o.typ, m.TypeName())
 	}
-	b, err := o.n.codec.encode(nil, m, true)
+	b, err := o.n.codec.encode(m, true)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (a *action) tell() {
 		g.mu.Unlock()
 		list.StatusList = append(list.StatusList, s)
 	}
-	_ = a.status.Publish(context.Background(), &list) //nolint:errcheck,revive // it fails only when the server is closed
+	_ = a.status.Publish(context.Background(), &list) // it fails only when the server is closed
 }
 
 func (a *action) cancelService(_ context.Context, m msg.Message) (msg.Message, error) {

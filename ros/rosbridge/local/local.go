@@ -27,7 +27,6 @@ type Graph struct {
 	subs     map[*subscription]struct{}
 	services map[string]*service
 	actions  map[string]*action
-	goals    uint64
 }
 
 // NewGraph is an empty graph.

@@ -13,7 +13,6 @@ import (
 type outlet struct {
 	n     *Node
 	topic ros.Topic
-	mu    sync.Mutex
 	kept  [][]byte
 	once  sync.Once
 }

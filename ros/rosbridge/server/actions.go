@@ -27,7 +27,7 @@ func (g *goal) cancelNow() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cancelFor)
 	defer cancel()
-	_ = x.Cancel(ctx) //nolint:errcheck,revive // the client that could be told has gone
+	_ = x.Cancel(ctx) // the client that could be told has gone
 }
 
 func (s *Server) action(name, typ string) (ros.Action, error) {
@@ -72,7 +72,7 @@ func (c *client) sendGoal(ctx context.Context, o *op) {
 	if err != nil {
 		var rejected *ros.Rejected
 		if errors.As(err, &rejected) {
-			err = errors.New("Action goal was rejected")
+			err = suiteError("Action goal was rejected")
 			if c.s.o.RejectedHangs {
 				<-run.Done()
 				return
@@ -104,7 +104,7 @@ func (c *client) runGoal(ctx, conn context.Context, o *op, g *goal) (answer, err
 		if c.s.o.MissingHangs {
 			<-ctx.Done()
 		}
-		return answer{}, errors.New("No action server available")
+		return answer{}, suiteError("No action server available")
 	}
 	x, err := c.s.o.Node.ActionClient(act)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *client) act(run, conn context.Context, act ros.Action, typ string, m ms
 			if o.Result == nil || !*o.Result || fromJSON(o.Values, result) != nil {
 				return act.Result(), ros.GoalAborted
 			}
-			return result, ros.GoalStatus(o.Status) //nolint:gosec,revive // a status
+			return result, ros.GoalStatus(o.Status) // a status
 		case <-canceled:
 			canceled = nil
 			c.reply(conn, answer{Op: "cancel_action_goal", ID: id, Action: act.Name})

@@ -36,20 +36,23 @@ type op struct {
 func (o *op) key() string { return string(o.ID) }
 
 func (c *client) incoming(ctx context.Context, b []byte) {
+	if c.s.o.Trace != nil {
+		c.s.o.Trace(b)
+	}
 	var o op
 	if err := json.Unmarshal(b, &o); err != nil {
-		c.say(ctx, "error", nil, fmt.Sprintf("no JSON: %v", err))
+		c.say(ctx, nil, fmt.Sprintf("no JSON: %v", err))
 		return
 	}
 	if err := c.do(ctx, &o); err != nil {
-		c.say(ctx, "error", o.ID, o.Op+": "+err.Error())
+		c.say(ctx, o.ID, o.Op+": "+err.Error())
 	}
 }
 
 func (c *client) do(ctx context.Context, o *op) error {
 	cv := &c.s.o.Caveats
 	if cv.NoActions && strings.Contains(o.Op, "action") {
-		c.say(ctx, "error", o.ID, "Unknown operation: "+o.Op+".  Allowed operations: ['publish', 'subscribe']")
+		c.say(ctx, o.ID, "Unknown operation: "+o.Op+".  Allowed operations: ['publish', 'subscribe']")
 		return nil
 	}
 	switch o.Op {
@@ -82,7 +85,7 @@ func (c *client) do(ctx context.Context, o *op) error {
 	case "action_feedback", "action_result":
 		return c.acted(o)
 	default:
-		c.say(ctx, "error", o.ID, "Unknown operation: "+o.Op+".  Allowed operations: ['publish', 'subscribe']")
+		c.say(ctx, o.ID, "Unknown operation: "+o.Op+".  Allowed operations: ['publish', 'subscribe']")
 	}
 	return nil
 }
@@ -108,12 +111,12 @@ func drop[T interface{ Close() error }](c *client, of map[string]T, name string)
 }
 
 // say tells the client, if this version does that, and the log.
-func (c *client) say(ctx context.Context, level string, id json.RawMessage, words string) {
-	c.s.o.Log.Warn("rosbridge server", "level", level, "words", words)
+func (c *client) say(ctx context.Context, id json.RawMessage, words string) {
+	c.s.o.Log.Warn("rosbridge server", "words", words)
 	if !c.s.o.StatusWords {
 		return
 	}
-	c.reply(ctx, status{Op: "status", Level: level, Msg: words, ID: id})
+	c.reply(ctx, status{Op: "status", Level: "error", Msg: words, ID: id})
 }
 
 type status struct {
@@ -161,6 +164,11 @@ func words(s string) json.RawMessage {
 	}
 	return b
 }
+
+// suiteError is an error in rosbridge_suite's own words, which clients look for.
+type suiteError string
+
+func (e suiteError) Error() string { return string(e) }
 
 func ptr[T any](v T) *T { return &v }
 

@@ -18,6 +18,8 @@ type Options struct {
 	Distro cdr.Distro                                // for cbor-raw, and what rosapi says
 	TLS    *tls.Config                               // nil is no TLS
 	Log    *slog.Logger
+	// Trace hears every frame that a client sends; nil is nobody. It must not block.
+	Trace func(frame []byte)
 	// Depth is how many messages of a topic are kept for a slow client, if it asks for no more; rosbridge_suite has 10.
 	Depth int
 	// MaxIn bounds a frame from a client; rosbridge_suite has 10 MB.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"viad/ros"
@@ -101,12 +100,12 @@ func (s *Server) tell(name string, ask *apiAsk, g *ros.Graph) (any, error) {
 	case "get_ros_version":
 		return apiVersion{2, s.o.Distro.String()}, nil
 	default:
-		return nil, fmt.Errorf("Service /rosapi/%s does not exist", name) //nolint:staticcheck,revive // rosbridge_suite's own words
+		return nil, suiteError("Service /rosapi/" + name + " does not exist")
 	}
 }
 
 func names(of []ros.NameType) []string {
-	out := []string{}
+	out := make([]string, 0, len(of)) // never null
 	for _, x := range of {
 		out = append(out, x.Name)
 	}

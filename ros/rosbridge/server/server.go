@@ -50,7 +50,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	h := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() {
-		_ = h.Close() //nolint:errcheck,revive // Serve says what is wrong
+		_ = h.Close() // Serve says what is wrong
 		s.Close()
 	})
 	defer stop()
@@ -113,7 +113,7 @@ func (s *Server) Kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
-		_ = c.conn.CloseNow() //nolint:errcheck,revive // it is cut
+		_ = c.conn.CloseNow() // it is cut
 		c.cancel()
 	}
 }
@@ -181,7 +181,7 @@ func (c *client) serve(ctx context.Context) {
 		c.incoming(ctx, b)
 	}
 	c.cancel()
-	_ = c.conn.CloseNow() //nolint:errcheck,revive // it is over
+	_ = c.conn.CloseNow() // it is over
 	c.finish()
 	c.wg.Wait()
 }
@@ -253,5 +253,5 @@ func (c *client) finish() {
 }
 
 func shut(x interface{ Close() error }) {
-	_ = x.Close() //nolint:errcheck,revive // nobody is there to be told
+	_ = x.Close() // nobody is there to be told
 }

@@ -18,7 +18,7 @@ func (c *client) callService(ctx context.Context, o *op) {
 	a := answer{Op: "service_response", ID: c.idFor(o), Service: o.Service, Values: values, Result: ptr(err == nil)}
 	if err != nil {
 		if ctx.Err() == nil && call.Err() != nil {
-			err = errors.New("Timeout exceeded while waiting for service response")
+			err = suiteError("Timeout exceeded while waiting for service response")
 		}
 		a.Values = words(err.Error())
 	}
@@ -90,7 +90,7 @@ func (s *Server) serviceType(ctx context.Context, name string) (string, error) {
 			return full(x.Type, "srv"), nil
 		}
 	}
-	return "", fmt.Errorf("Service %s does not exist", name) //nolint:staticcheck,revive // rosbridge_suite's own words
+	return "", suiteError("Service " + name + " does not exist")
 }
 
 func (s *Server) topicType(ctx context.Context, name string) (string, error) {
@@ -103,7 +103,7 @@ func (s *Server) topicType(ctx context.Context, name string) (string, error) {
 			return full(t.Type, "msg"), nil
 		}
 	}
-	return "", fmt.Errorf("Cannot infer topic type for topic %s as it is not yet advertised", name) //nolint:staticcheck,revive // rosbridge_suite's own words
+	return "", suiteError("Cannot infer topic type for topic " + name + " as it is not yet advertised")
 }
 
 // advertiseService serves for a client: the request goes there, and its answer comes back.

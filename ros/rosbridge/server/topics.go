@@ -256,12 +256,12 @@ func (c *client) pass(ctx context.Context, t *topicSub, in ros.Incoming, m msg.M
 	}
 	t.last = now
 	if err := in.Decode(m); err != nil {
-		c.say(ctx, "error", nil, err.Error())
+		c.say(ctx, nil, err.Error())
 		return
 	}
 	b, binary, err := c.s.encode(t.topic, a.compression, m, now)
 	if err != nil {
-		c.say(ctx, "error", nil, err.Error())
+		c.say(ctx, nil, err.Error())
 		return
 	}
 	if a.fragment > 0 && len(b) > a.fragment && !binary {

@@ -179,7 +179,7 @@ func cborText(b []byte, s string) []byte { return append(head(b, 3, uint64(len(s
 func cborBytes(b, s []byte) []byte       { return append(head(b, 2, uint64(len(s))), s...) }
 func cborInt(b []byte, n int64) []byte {
 	if n < 0 {
-		return head(b, 1, uint64(-(n + 1))) //nolint:gosec,revive // it is positive
+		return head(b, 1, uint64(-(n + 1))) // it is positive
 	}
 	return head(b, 0, uint64(n))
 }
