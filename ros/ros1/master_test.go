@@ -65,7 +65,7 @@ func TestParam(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.Close() //nolint:errcheck // it never fails
+	defer n.Close()
 	if v, err := n.Param(ready(t), "/rosdistro"); err == nil || v != "" {
 		t.Logf("rosdistro is %q, %v", v, err) // roscore writes it, in its own time
 	}

@@ -33,8 +33,9 @@ func controllerState(two reflect.Type) (codec, error) {
 			v.Field(at[0]).SetString(r.text())
 			v.Field(at[1]).SetString(exchange(r.text(), 0))
 			v.Field(at[2]).SetString(r.text())
-			var claims []string
-			for range r.count(8) {
+			kinds := r.count(8)
+			claims := make([]string, 0, kinds)
+			for range kinds {
 				kind := r.text()
 				for range r.count(4) {
 					claims = append(claims, strings.TrimPrefix(r.text()+"/"+kind, "/"))
