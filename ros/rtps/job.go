@@ -33,9 +33,6 @@ const (
 	jobFragments
 )
 
-// jobBytes is the most that one job sends of a large sample before the other readers have their turn.
-const jobBytes = 256 << 10
-
 // pick finds the next thing to send, taking readers in turn. wait is how long until pacing lets more go; 0 is nothing
 // to wait for.
 func (w *Writer) pick(j *job, now int64) (ok bool, wait int64) {
@@ -73,9 +70,12 @@ func (w *Writer) pickFor(r *readerProxy, j *job, now int64) (ok bool, wait int64
 	r.pace.fill(now)
 	if r.pace.credit <= 0 {
 		if r.nfrags > 0 || r.sent < w.seq || r.repair != (bitset256{}) {
-			return false, max(r.pace.wait(), 1)
+			return false, r.pace.wait()
 		}
 		return false, 0
+	}
+	if r.frag == 0 && w.seq > r.sent+2 && w.hist.bytes > r.pace.burst {
+		r.pace.quicken() // it waits: what does not go soon falls out of the history
 	}
 	return w.pickRepair(r, j, now) || w.pickFragments(r, j, now) || w.pickNew(r, j, now), 0
 }
@@ -150,7 +150,7 @@ func (w *Writer) pickFragments(r *readerProxy, j *job, now int64) bool {
 		j.kind, j.c = jobFragments, c
 		if f.whole {
 			j.from = f.next
-			j.until = min(n, f.next+max(1, jobBytes/r.fragSize))
+			j.until = min(n, f.next+max(1, r.pace.credit/r.fragSize))
 			f.next = j.until
 		} else {
 			j.picked, j.base, j.set = true, f.base, f.bits
@@ -187,7 +187,7 @@ func (w *Writer) pickNew(r *readerProxy, j *job, now int64) bool {
 		} else {
 			j.kind = jobFragments
 			j.from = r.frag
-			j.until = min(n, r.frag+max(1, jobBytes/r.fragSize))
+			j.until = min(n, r.frag+max(1, r.pace.credit/r.fragSize))
 			r.frag = j.until
 			w.spend(r, j)
 			if r.frag == n {

@@ -55,12 +55,38 @@ type fragWork struct {
 type repaired struct{ seq, at int64 }
 
 // pace is a bucket of bytes that may be sent at once, which fills with time. A large sample that was sent as fast as a
-// core can would overflow the other's socket buffer (208 KiB by default on Linux), all of it to be sent again.
+// core can would overflow the other's socket buffer, 208 KiB by default on Linux, which is three datagrams of 60,000
+// bytes, or ninety of 1,344; of a best effort sample nothing would arrive. Acknowledgements quicken the pace, a request
+// for lost pieces halves it and keeps it below what went wrong.
 type pace struct {
 	credit int
 	at     int64
 	burst  int
 	rate   int // bytes per second
+	most   int // burst that caused no loss
+	slowed int64
+}
+
+// Where the pace begins, and its bounds: bytes at once, and per second.
+const (
+	paceNearBurst  = 3 * fragmentNear
+	paceNearRate   = 400 << 20
+	paceFarBurst   = 48 << 10
+	paceFarRate    = 64 << 20
+	paceMostBurst  = 2 << 20
+	paceMostRate   = 2 << 30
+	paceLeastBurst = 32 << 10
+	paceLeastRate  = 16 << 20
+	paceSlowEvery  = 20 * time.Millisecond // losses closer together are one
+)
+
+func newPace(near bool, now int64) pace {
+	p := pace{burst: paceFarBurst, rate: paceFarRate, most: paceMostBurst, at: now}
+	if near {
+		p.burst, p.rate = paceNearBurst, paceNearRate
+	}
+	p.credit = p.burst
+	return p
 }
 
 func (p *pace) fill(now int64) {
@@ -75,26 +101,28 @@ func (p *pace) fill(now int64) {
 }
 
 // wait is how long until there is credit again.
-func (p *pace) wait() int64 { return int64(float64(-p.credit+p.burst/4) / float64(p.rate) * 1e9) }
+func (p *pace) wait() int64 {
+	return max(int64(float64(p.burst/2-p.credit)/float64(p.rate)*1e9), 1)
+}
 
-// slow and quicken follow the losses of the other's socket.
-func (p *pace) slow() {
+func (p *pace) slow(now int64) {
+	if p.slowed != 0 && now-p.slowed < int64(paceSlowEvery) {
+		return
+	}
+	p.slowed = now
+	p.most = max(p.burst*3/4, paceLeastBurst)
 	p.burst = max(p.burst/2, paceLeastBurst)
 	p.rate = max(p.rate/2, paceLeastRate)
 	p.credit = min(p.credit, p.burst)
 }
 
+// quicken follows an acknowledgement of n bytes, or samples that wait to be sent.
 func (p *pace) quicken() {
-	p.burst = min(p.burst+p.burst/16, paceBurst)
-	p.rate = min(p.rate+p.rate/16, paceRate)
+	if next := p.burst + p.burst/16; next <= p.most {
+		p.burst = next
+		p.rate = min(p.rate+p.rate/16, paceMostRate)
+	}
 }
-
-const (
-	paceBurst      = 1 << 20
-	paceRate       = 800 << 20
-	paceLeastBurst = 64 << 10
-	paceLeastRate  = 20 << 20
-)
 
 // wasRepaired says whether the sample was sent again a moment ago, and notes that it is now if it was not.
 func (r *readerProxy) wasRepaired(seq, now int64) bool {

@@ -186,9 +186,9 @@ func (m *message) bits(s *bitset256) {
 	}
 }
 
-func (m *message) ackNack(reader, writer EntityID, base int64, missing *bitset256, count uint32) {
+func (m *message) ackNack(reader, writer EntityID, base int64, missing *bitset256, count uint32, final bool) {
 	flags := byte(0)
-	if *missing == (bitset256{}) {
+	if final {
 		flags = flagFinal
 	}
 	at := m.open(subAckNack, flags)

@@ -223,8 +223,7 @@ func (w *Writer) match(e *remote, to *dest) (added bool) {
 	}
 	r := &readerProxy{
 		guid: e.GUID, remote: e, to: to, reliable: w.qos.Reliable && e.QoS.Reliable, fragSize: to.fragment(&w.p.cfg),
-		first: w.seq + 1, beatWait: int64(beatUnsynced),
-		pace: pace{credit: paceBurst, burst: paceBurst, rate: paceRate, at: w.p.now()},
+		first: w.seq + 1, beatWait: int64(beatUnsynced), pace: newPace(to.near.Load(), w.p.now()),
 	}
 	if w.qos.TransientLocal && e.QoS.TransientLocal {
 		r.first = w.hist.next(1, w.seq+1)
@@ -273,12 +272,14 @@ func (w *Writer) onAckNack(from GUID, base int64, missing *bitset256, count uint
 		return // it acknowledges what was never written
 	}
 	if base-1 > r.acked {
+		if c := w.hist.find(base - 1); c != nil && len(c.payload) > paceLeastBurst {
+			r.pace.quicken()
+		}
 		r.acked = base - 1
 		if r.sent < r.acked {
 			r.sent, r.frag = r.acked, 0
 		}
 		r.forget()
-		r.pace.quicken()
 		r.beats, r.beatWait, r.beatAt = 0, int64(beatUnacked), 0
 		if r.acked < w.seq {
 			w.armBeat(r)
@@ -333,7 +334,7 @@ func (w *Writer) onNackFrag(from GUID, seq int64, base uint32, missing *bitset25
 	if int64(base) > int64(c.fragments(r.fragSize)) || *missing == (bitset256{}) {
 		return
 	}
-	r.pace.slow()
+	r.pace.slow(w.p.now())
 	if r.requestFragments(fragWork{seq: seq, base: int(base) - 1, bits: *missing}) {
 		w.poke()
 	}

@@ -4,14 +4,16 @@ import "time"
 
 // Times and bounds of a reader's side of reliability.
 const (
-	nackFirst   = 15 * time.Millisecond  // from a hole, or from the last piece that came, until it is asked for unbidden
-	nackSlowest = 500 * time.Millisecond // between questions for what does not come
-	nackQuiet   = 8 * time.Millisecond   // the same is not asked for twice within
-	tailQuiet   = 3 * time.Millisecond   // pieces after the last that came are thought to be still on their way
-	window      = 1024                   // samples kept that came before their turn
-	mostParts   = 64                     // unfinished samples of one reliable writer
-	mostLoose   = 4                      // and of a best effort one
-	mostNacked  = 4                      // requests for pieces in one answer
+	nackFirst    = 15 * time.Millisecond  // from a hole, or from the last piece that came, until it is asked for unbidden
+	nackSlowest  = 500 * time.Millisecond // between questions for what does not come
+	nackQuiet    = 8 * time.Millisecond   // the same is not asked for twice within
+	tailQuiet    = 3 * time.Millisecond   // pieces after the last that came are thought to be still on their way
+	window       = 1024                   // samples kept that came before their turn
+	mostParts    = 64                     // unfinished samples of one reliable writer
+	mostLoose    = 4                      // and of a best effort one
+	mostOpenings = 6                      // acknowledgements to a writer that says nothing
+	openingFirst = 100 * time.Millisecond // and the time after the first, which doubles
+	mostNacked   = 4                      // requests for pieces in one answer
 )
 
 // writerProxy is what a reader knows of one matched writer.
@@ -30,6 +32,7 @@ type writerProxy struct {
 	pend     map[int64]*Sample // came before its turn; nil will not come
 	parts    []*assembly
 
+	openings   int
 	beats      uint32
 	acks       uint32
 	ackDue     bool
@@ -313,6 +316,7 @@ func (r *Reader) onHeartbeat(writer GUID, first, last int64, count uint32, final
 		w.baseline = last
 		r.skip(w, first)
 		w.started = true
+		w.nackAt = 0
 	} else {
 		r.skip(w, first)
 	}
@@ -378,6 +382,13 @@ func (r *Reader) wontCome(w *writerProxy, seq int64) {
 
 // armNack makes the timer ask for what is missing, in case the writer never says that there is more.
 func (r *Reader) armNack(w *writerProxy) {
+	if !w.started && w.reliable && w.openings < mostOpenings {
+		if w.nackAt == 0 {
+			w.nackAt = r.p.now() + int64(openingFirst)<<w.openings
+		}
+		r.p.alarm.by(w.nackAt)
+		return
+	}
 	if !w.reliable || w.next > w.last || w.stalled {
 		w.nackAt = 0
 		return
@@ -421,6 +432,9 @@ func (r *Reader) tick(now int64, out *message) (next int64) {
 		if !due.ackDue {
 			due.nackWait = min(2*due.nackWait, int64(nackSlowest))
 		}
+		if !due.started {
+			due.openings++
+		}
 		due.ackDue = false
 		due.nackAt = 0
 		r.answer(due, out, false)
@@ -457,8 +471,21 @@ func (r *Reader) answer(w *writerProxy, out *message, asked bool) (missing bool)
 		w.nackedBase, w.nackedAt = w.next, now
 	}
 	w.acks++
-	out.ackNack(r.id, w.guid.Entity(), w.next, &set, w.acks)
+	base, final := w.next, !missing
+	if !w.started {
+		base, final = w.opening(), false
+	}
+	out.ackNack(r.id, w.guid.Entity(), base, &set, w.acks, final)
 	return missing
+}
+
+// opening is the number in an acknowledgement before anything was heard of the writer, which asks for a heartbeat. Fast
+// DDS answers at once to 0 alone, and otherwise with its period of 3 s; to the specification and to others 0 is no number.
+func (w *writerProxy) opening() int64 {
+	if w.peer.info.Vendor == VendorFastDDS {
+		return 0
+	}
+	return 1
 }
 
 func (w *writerProxy) find(seq int64) *assembly {
