@@ -6,9 +6,11 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"viad/drivers/robot"
+	"viad/sim"
 )
 
 // trouble is a way in which a machine fails.
@@ -71,11 +73,13 @@ type limb struct {
 	begun time.Time
 }
 
+func troubles() []trouble { return slices.Concat(unread, unmoved) }
+
 // fail makes the next motion fail, or the readings from now on.
 func (l *limb) fail(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kinds := slices.Concat(unread, unmoved)
+	kinds := troubles()
 	l.next, l.share = kinds[n%len(kinds)], 0.1+0.1*float64(n/len(kinds)%8)
 	if slices.Contains(unread, l.next) && n/len(kinds)%4 == 0 {
 		l.begin(l.next, l.clock.Now())
@@ -282,4 +286,37 @@ func stretched(tr robot.Trajectory, by float64) robot.Trajectory {
 		p.BaseV.X, p.BaseV.Y, p.BaseV.Yaw = p.BaseV.X/by, p.BaseV.Y/by, p.BaseV.Yaw/by
 	}
 	return out
+}
+
+func TestReadingsFail(t *testing.T) {
+	tw, err := sim.NewTwin(sim.Options{Robot: "fr3", World: "tabletop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tw.Close()
+	seen := map[trouble]int{}
+	l := &limb{Body: tw.Body(), clock: tw.Clock(), seen: func(what trouble) { seen[what]++ }}
+	m, good := tw.Model(), tw.State()
+	for i, what := range unread {
+		l.fail(i)
+		bad := l.State()
+		switch what {
+		case noState, halfState, notNumber, noJaw:
+			if bad.Complete(&m) {
+				t.Errorf("%s: %+v is complete", what, bad)
+			}
+		case oldState:
+			if good.Received.Sub(bad.Received) != farTooOld {
+				t.Errorf("%s: received %v, really %v", what, bad.Received, good.Received)
+			}
+		case swapped:
+			if bad.Q[0] != good.Q[6] || bad.Q[6] != good.Q[0] {
+				t.Errorf("%s: %v of %v", what, bad.Q, good.Q)
+			}
+		}
+		l.heal()
+		if s := l.State(); seen[what] != 1 || !s.Complete(&m) || s.Q[0] != good.Q[0] {
+			t.Errorf("%s: seen %d times; healed it reads %+v", what, seen[what], s)
+		}
+	}
 }

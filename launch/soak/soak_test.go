@@ -99,8 +99,17 @@ func (h *house) judge(t *testing.T, third, last mark) {
 	if last.routines > third.routines+10 {
 		t.Errorf("goroutines grew from %d to %d", third.routines, last.routines)
 	}
-	if h.count("moved") == 0 {
-		t.Error("no call moved the robot: this was no soak")
+	h.log.mu.Lock()
+	motions := h.log.lines["INFO motion ended"]
+	h.log.mu.Unlock()
+	if sent := h.count("sent"); motions < sent/100 {
+		t.Errorf("%d motions in %d calls: this was no soak", motions, sent)
+	} else if sent >= 5000 {
+		for _, what := range troubles() {
+			if h.count("machine: "+string(what)) == 0 {
+				t.Errorf("the machine never had this trouble: %s", what)
+			}
+		}
 	}
 	if h.mon.Steps() == 0 {
 		t.Error("the monitor saw nothing")
