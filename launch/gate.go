@@ -44,7 +44,7 @@ func (g gateCheck) Ready() *safety.Refused {
 }
 
 // Check judges a plan.
-func (g gateCheck) Check(p robot.Plan, sc *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
+func (g gateCheck) Check(p robot.Plan, sc *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
 	return g.Checker.Check(p, sc)
 }
 

@@ -50,17 +50,17 @@ const (
 // the polygon, only going further out is refused. Likewise a part that is nearer to something than its margin
 // when the plan begins may stay or move away; it is refused when along the path its distance falls more than
 // 2 mm below the largest that it has had since the beginning.
-func (g *Guard) Check(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
+func (g *Guard) Check(p robot.Plan, sc *perception.Scene) (warnings []Warning, hit perception.Hit, refused *Refused) {
 	return g.check(&p, p.From, sc, 0)
 }
 
 // Recheck is Check with the margins that Go uses: smaller by the scene's noise, so that a way that was shown
 // clear is not refused for noise alone.
-func (g *Guard) Recheck(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *Refused) {
+func (g *Guard) Recheck(p robot.Plan, sc *perception.Scene) (warnings []Warning, hit perception.Hit, refused *Refused) {
 	return g.check(&p, p.From, sc, g.lim.SceneNoise)
 }
 
-func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noise float64) ([]string, perception.Hit, *Refused) {
+func (g *Guard) check(p *robot.Plan, from robot.State, sc *perception.Scene, noise float64) ([]Warning, perception.Hit, *Refused) {
 	if p.Waypoint.Kind == robot.KindJaw && len(p.Traj.Points) == 0 {
 		return nil, perception.Hit{}, nil // fingers alone move, and they may touch
 	}

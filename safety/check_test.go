@@ -32,7 +32,14 @@ func check(t *testing.T, change func(*Limits), mobile bool, pts []r3.Vec, from r
 	if hit.Found {
 		d = hit.Dist
 	}
-	return refused, warnings, d
+	var said []string
+	for _, w := range warnings {
+		said = append(said, w.Text)
+		if !strings.Contains(w.Text, at(w.At)) { // the base stands at the origin
+			t.Errorf("%q is marked at %v", w.Text, w.At)
+		}
+	}
+	return refused, said, d
 }
 
 var t0 = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -358,7 +365,7 @@ func TestHeldObjectIsCarried(t *testing.T) {
 	}
 	sc.HasHeld, sc.Held = true, geom.Capsule{A: r3.Vec{X: 0}, B: r3.Vec{X: 0.15}, R: 0.01} // along the approach: down
 	w, _, r := b.guard.Check(p, &sc)
-	if r != nil || len(w) != 1 || !strings.HasPrefix(w[0], "held object") {
+	if r != nil || len(w) != 1 || !strings.HasPrefix(w[0].Text, "held object") {
 		t.Errorf("got %v, %v; want one warning of the held object", w, r)
 	}
 }

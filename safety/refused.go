@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"gonum.org/v1/gonum/spatial/r3"
 )
 
 // Refused is a rule that was not met. Its text names the rule, the value, the limit and the next step;
@@ -16,6 +18,12 @@ type Refused struct {
 	Next  string // what to do instead, one clause
 
 	Numbers []Number // what decided it, for the log; SI units
+}
+
+// Warning is what may happen and is allowed: a contact of the fingers or of what they hold.
+type Warning struct {
+	Text string
+	At   r3.Vec // where it is seen; odometry frame
 }
 
 // Number is one measured or allowed amount by its name.

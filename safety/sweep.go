@@ -40,7 +40,7 @@ type sweeper struct {
 }
 
 // checkClearance sweeps the whole robot, and what it holds, through the scene.
-func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float64) ([]string, perception.Hit, *Refused) {
+func (g *Guard) checkClearance(p *robot.Plan, sc *perception.Scene, noise float64) ([]Warning, perception.Hit, *Refused) {
 	if sc == nil || sc.Blind() {
 		return nil, perception.Hit{}, found(RuleScene, "nothing seen", "a scene with depth", "wait for the cameras, then look again")
 	}
@@ -122,10 +122,10 @@ func (w *sweeper) blocked(c *robot.LinkCapsule, h perception.Hit, way float64) *
 		Number{"x", h.Point.X}, Number{"y", h.Point.Y}, Number{"z", h.Point.Z})
 }
 
-func (w *sweeper) warnings() (out []string) {
+func (w *sweeper) warnings() (out []Warning) {
 	for c, h := range w.warned {
 		if h.Found {
-			out = append(out, fmt.Sprintf("%s may touch what is seen at %s", partName(robot.LinkClass(c), w.link[c]), at(w.axes.Point(h.Point))))
+			out = append(out, Warning{fmt.Sprintf("%s may touch what is seen at %s", partName(robot.LinkClass(c), w.link[c]), at(w.axes.Point(h.Point))), h.Point})
 		}
 	}
 	return out

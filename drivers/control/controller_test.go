@@ -369,7 +369,14 @@ func TestJaw(t *testing.T) {
 	bubble(t, "stuck", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.body.Break(robottest.Faults{JawStuck: true})
-		r.expect(r.run(jawPlan(r, shut)), robot.ResultStoppedShort, robot.StopConfirmed, "did not close")
+		r.expect(r.run(jawPlan(r, shut)), robot.ResultStoppedShort, robot.StopConfirmed, "did not close: look what its fingers press against, then close again")
+	})
+	bubble(t, "stuck while it opens", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.expect(r.run(jawPlan(r, shut)), robot.ResultReached, robot.StopConfirmed, "")
+		r.body.Break(robottest.Faults{JawStuck: true})
+		r.expect(r.run(jawPlan(r, open)), robot.ResultStoppedShort, robot.StopConfirmed,
+			"the jaw opened to 0 mm of 80 mm and something holds it: look what its fingers press against, move away from it, then open again")
 	})
 	bubble(t, "driver hangs", func(t *testing.T) {
 		r := newRig(t, nil)

@@ -223,9 +223,9 @@ func (m *motion) jawVerdict(end ending, o robot.Outcome) (robot.Result, string) 
 	case end.cut:
 		return robot.ResultStoppedShort, o.Why
 	case m.plan.Waypoint.Jaw.Open && a < spec.Max-m.c.set.JawTol:
-		return robot.ResultStoppedShort, join(o.Why, fmt.Sprintf("the jaw opened to %.0f mm of %.0f mm", a*1e3, spec.Max*1e3))
+		return robot.ResultStoppedShort, join(o.Why, fmt.Sprintf("the jaw opened to %.0f mm of %.0f mm and something holds it: look what its fingers press against, move away from it, then open again", a*1e3, spec.Max*1e3))
 	case !m.plan.Waypoint.Jaw.Open && a > spec.Max-m.c.set.JawTol && !o.JawTo.Holding:
-		return robot.ResultStoppedShort, join(o.Why, "the jaw did not close")
+		return robot.ResultStoppedShort, join(o.Why, "the jaw did not close: look what its fingers press against, then close again")
 	}
 	return robot.ResultReached, o.Why
 }

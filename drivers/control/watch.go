@@ -164,9 +164,9 @@ func (m *motion) watchJaw(s robot.State, now time.Time) (ending, bool) {
 	case !w.returned.IsZero() && w.calm >= c.set.RestTicks:
 		return ending{settled: true}, true
 	case !w.returned.IsZero() && now.Sub(w.returned) > c.set.SettleTime:
-		return ending{cut: true, result: robot.ResultStoppedShort, why: "the jaw did not come to rest"}, true
+		return ending{cut: true, result: robot.ResultStoppedShort, why: "the jaw did not come to rest: look again before the next motion"}, true
 	case w.returned.IsZero() && now.Sub(w.refAt) > c.set.JawTime:
-		return ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("the jaw has not moved for %v and its driver did not return", c.set.JawTime)}, true
+		return ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("the jaw has not moved for %v and its driver did not return: look what its fingers press against, move away from it, then try again", c.set.JawTime)}, true
 	}
 	return ending{}, false
 }

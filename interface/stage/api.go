@@ -58,6 +58,7 @@ type Check struct {
 	Duration  time.Duration // planned time of the motion
 	Hit       r3.Vec        // where the way is blocked; valid when HasHit
 	HasHit    bool
+	Touch     []r3.Vec           // where fingers or what they hold may touch, as Notes say
 	Plan      *robot.Plan        // nil when there is none
 	Near      *robot.Unreachable // set when not reachable
 	Refused   *safety.Refused    // what execute would answer now; nil when it would move
@@ -138,7 +139,7 @@ type Checker interface {
 	// Check judges geometry: box, joints, speed, clearance of the sweep in sc. nil means it may move;
 	// warnings are contacts of fingers and held object. hit is what comes nearest to the parts that must keep
 	// clear, also when that is far enough: stage tells sensor noise from a moved scene by how its distance changed.
-	Check(p robot.Plan, sc *perception.Scene) (warnings []string, hit perception.Hit, refused *safety.Refused)
+	Check(p robot.Plan, sc *perception.Scene) (warnings []safety.Warning, hit perception.Hit, refused *safety.Refused)
 	// Ready says whether motion is allowed at all now: armed, not latched, not moving, fresh state.
 	Ready() *safety.Refused
 }

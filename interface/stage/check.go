@@ -94,7 +94,12 @@ func (s *Stage) inScene(v *verdict, sc *perception.Scene) {
 	v.scene = sc.Seq
 	warnings, hit, refused := s.o.Checker.Check(*c.Plan, sc)
 	v.near = hit
-	c.Notes = slices.Concat(v.notes, warnings, unseen(sc))
+	var may []string
+	c.Touch = nil
+	for _, w := range warnings {
+		may, c.Touch = append(may, w.Text), append(c.Touch, w.At)
+	}
+	c.Notes = slices.Concat(v.notes, may, unseen(sc))
 	c.Clear, c.Refused = refused == nil, refused
 	c.Hit, c.HasHit = r3.Vec{}, false
 	switch {
@@ -164,6 +169,12 @@ func amount(v float64, prismatic bool) string {
 
 // reachText names the joint that comes nearest to a limit, in proportion to its range.
 func (s *Stage) reachText(p *robot.Plan) string {
+	switch p.Waypoint.Kind { //nolint:exhaustive // what does not move the arm has no reach to speak of
+	case robot.KindBase:
+		return "Reachable: the base alone moves, and the arm stays as it is on it."
+	case robot.KindJaw:
+		return "Reachable: the jaw alone moves."
+	}
 	best, text := math.Inf(1), ""
 	for _, m := range p.Margins {
 		for _, j := range s.model.Joints {

@@ -282,6 +282,18 @@ func TestNudgedBase(t *testing.T) {
 
 func TestChecksInWords(t *testing.T) {
 	s, w := room(t)
+	ok(t, s.NavTranslate(.3, 0))
+	if c := s.Snapshot().Check; c.Reach != "Reachable: the base alone moves, and the arm stays as it is on it." {
+		t.Errorf("a base motion says of the arm: %q", c.Reach)
+	}
+	_, err := s.ResetTarget()
+	ok(t, err)
+	ok(t, s.SetJaw(false))
+	if c := s.Snapshot().Check; c.Reach != "Reachable: the jaw alone moves." {
+		t.Errorf("a jaw says of the arm: %q", c.Reach)
+	}
+	_, err = s.ResetTarget()
+	ok(t, err)
 	ok(t, s.TranslateRobot(r3.Vec{X: .4}))
 	c := s.Snapshot().Check
 	if !c.Staged || !c.Reachable || !c.Clear || c.Refused != nil || c.Plan == nil || c.Duration.Seconds() != 2 {
@@ -290,8 +302,8 @@ func TestChecksInWords(t *testing.T) {
 	if want := "Reachable; x_joint comes nearest to its limit, 3.000 m away."; c.Reach != want {
 		t.Errorf("reach %q, want %q", c.Reach, want)
 	}
-	w.check = func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
-		return []string{"fingers touch"}, perception.Hit{Found: true, Dist: .0523, Point: r3.Vec{X: .7, Y: .1, Z: .2}}, nil
+	w.check = func(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
+		return []safety.Warning{{Text: "fingers touch", At: r3.Vec{X: .6}}}, perception.Hit{Found: true, Dist: .0523, Point: r3.Vec{X: .7, Y: .1, Z: .2}}, nil
 	}
 	ok(t, s.TranslateRobot(r3.Vec{X: .01}))
 	c = s.Snapshot().Check
@@ -301,8 +313,11 @@ func TestChecksInWords(t *testing.T) {
 	if d := cmp.Diff([]string{"fingers touch"}, c.Notes); d != "" {
 		t.Error(d)
 	}
+	if d := cmp.Diff([]r3.Vec{{X: .6}}, c.Touch); d != "" {
+		t.Error(d)
+	}
 	// What is in the way is said on the robot axes, which turn with the base.
-	w.check = func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
+	w.check = func(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
 		return nil, perception.Hit{Found: true, Dist: .003, Point: r3.Vec{X: .0003, Y: 1, Z: .5}}, &safety.Refused{Rule: "clearance", Value: "hand 0.003 m", Limit: "0.01 m", Next: "x"}
 	}
 	w.set(func(st *robot.State) { st.Base.Yaw = math.Pi / 2 })

@@ -56,7 +56,7 @@ type world struct {
 	planErr  error
 	drift    geom.SE2 // how far the base moves to reach a pose
 	ready    *safety.Refused
-	check    func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused)
+	check    func(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused)
 	onScene  func(n uint64) // runs when a new scene is made
 	sceneErr error
 	goErr    error
@@ -162,7 +162,7 @@ func (w *world) Plan(st robot.State, wp robot.Waypoint) (robot.Plan, error) {
 	return p, nil
 }
 
-func (w *world) Check(p robot.Plan, sc *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
+func (w *world) Check(p robot.Plan, sc *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
 	w.mu.Lock()
 	f := w.check
 	w.mu.Unlock()

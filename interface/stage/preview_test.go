@@ -18,8 +18,8 @@ import (
 )
 
 // clearance makes the checker see something dist metres from the way, which must keep limit.
-func clearance(dist *float64, limit float64) func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
-	return func(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
+func clearance(dist *float64, limit float64) func(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
+	return func(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
 		h := perception.Hit{Found: true, Dist: *dist, Point: r3.Vec{X: .5}}
 		if *dist < limit {
 			return nil, h, &safety.Refused{Rule: "clearance", Value: "x", Limit: "y", Next: "z"}

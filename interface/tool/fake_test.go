@@ -145,7 +145,7 @@ func (w *world) Plan(st robot.State, wp robot.Waypoint) (robot.Plan, error) {
 	return p, nil
 }
 
-func (w *world) Check(robot.Plan, *perception.Scene) ([]string, perception.Hit, *safety.Refused) {
+func (w *world) Check(robot.Plan, *perception.Scene) ([]safety.Warning, perception.Hit, *safety.Refused) {
 	w.mu.Lock()
 	f, blocked := w.check, w.blocked
 	w.mu.Unlock()

@@ -60,12 +60,24 @@ func gripperOn(base geom.SE2, g stage.Gripper) gripperJSON {
 
 type proprioJSON struct {
 	Mode   string      `json:"mode"`
-	Real   gripperJSON `json:"real"`
+	Real   realJSON    `json:"real"`
 	Target gripperJSON `json:"target"`
 }
 
+// realJSON is the measured gripper, with how far its jaw stands open.
+type realJSON struct {
+	gripperJSON
+
+	Aperture *meters `json:"aperture_m,omitempty"`
+}
+
 func proprioOf(sn *stage.Snapshot) *proprioJSON {
-	return &proprioJSON{sn.Mode.String(), gripperOn(sn.State.Base, sn.Real), gripperOn(sn.State.Base, sn.Target)}
+	r := realJSON{gripperJSON: gripperOn(sn.State.Base, sn.Real)}
+	if j := sn.State.Jaw; j.Known {
+		a := meters(j.Aperture)
+		r.Aperture = &a
+	}
+	return &proprioJSON{sn.Mode.String(), r, gripperOn(sn.State.Base, sn.Target)}
 }
 
 // checkJSON is what is known of the staged target before it moves.

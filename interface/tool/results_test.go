@@ -147,7 +147,7 @@ func TestObserveJSONGolden(t *testing.T) {
 	a := newRig(t, stage.Face2D).agent(t, "watch")
 	got := a.good("observe", `{}`)
 	want := `{"proprio":{"mode":"none",` +
-		`"real":{"position_m":{"x":0.6000,"y":0.0000,"z":0.8000},"approach":{"x":1.0000,"y":0.0000,"z":0.0000},"opening":{"x":0.0000,"y":1.0000,"z":0.0000},"gripper_open":true},` +
+		`"real":{"position_m":{"x":0.6000,"y":0.0000,"z":0.8000},"approach":{"x":1.0000,"y":0.0000,"z":0.0000},"opening":{"x":0.0000,"y":1.0000,"z":0.0000},"gripper_open":true,"aperture_m":0.0800},` +
 		`"target":{"position_m":{"x":0.6000,"y":0.0000,"z":0.8000},"approach":{"x":1.0000,"y":0.0000,"z":0.0000},"opening":{"x":0.0000,"y":1.0000,"z":0.0000},"gripper_open":true}}}`
 	if got.texts[2] != want {
 		t.Errorf("got  %s\nwant %s", got.texts[2], want)

@@ -122,6 +122,42 @@ func TestHeadTarget(t *testing.T) {
 	}
 }
 
+// A click on the red gripper means the gripper, not what is behind it, and exactly where the gripper is drawn; where
+// the scene hides it, and only a ghost shows, it means the scene.
+func TestPickHeadOnTheTarget(t *testing.T) {
+	p := newPainter(t, Options{})
+	rm := room(t)
+	before := staged(rm, level(r3.Vec{X: .95, Y: -.05, Z: .8}, .3), true, stage.Check{Reachable: true, Clear: true})
+	plain, drawn := staged(rm, level(r3.Vec{X: -3, Z: .8}, 0), true, stage.Check{Reachable: true, Clear: true}), 0
+	with, without := p.Head(before, Overlay{}), p.Head(plain, Overlay{}) // behind the camera
+	wrong := 0
+	for y := 100; y < HeadHeight-40; y += 8 {
+		for x := 0; x < HeadWidth; x += 8 {
+			a, b := with.RGBAAt(x, y), without.RGBAAt(x, y)
+			red := a != b && int(a.R) > 2*int(a.G) && int(a.R) > 2*int(a.B)
+			hit := p.PickHead(before, (float64(x)+.5)/HeadWidth, (float64(y)+.5)/HeadHeight)
+			if red {
+				drawn++
+			}
+			if red != (hit.Kind == Target) {
+				wrong++
+			}
+			if hit.Kind == Target && (hit.OK() || !strings.Contains(hit.Why, "red target gripper")) {
+				t.Fatalf("%+v", hit)
+			}
+		}
+	}
+	if drawn < 50 || wrong > drawn/8 { // the edges are smoothed
+		t.Errorf("%d of %d places on the gripper are taken for something else", wrong, drawn)
+	}
+	hidden := staged(rm, level(r3.Vec{X: 1.6, Y: 0, Z: .45}, .2), false, stage.Check{Reachable: true}) // under the table's top
+	cam := rm.Scene.Camera("head")
+	u, v, _ := cam.Frame.Info.Intrinsics.Project(cam.Pose.Inv().Point(hidden.Target.Pose.Point(r3.Vec{X: -.06})))
+	if h := p.PickHead(hidden, (u+.5)/960, (v+.5)/720); h.Kind == Target {
+		t.Errorf("a target behind the table: %+v", h)
+	}
+}
+
 // PickHead against a ray cast of the room: the toy, the table and the box are hit within lidar noise.
 func TestPickHead(t *testing.T) {
 	rm, w := room(t), roomWorld()

@@ -53,6 +53,7 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 		Way:   "The way is clear by 0.034 m, fingers and what they hold aside; the nearest thing seen is at x 0.500 y 0.160 z 0.045.",
 		Notes: []string{"finger (right_finger) may touch what is seen at (0.500, 0.180, 0.040)", "held object may touch what is seen at (0.500, 0.160, 0.045)"},
 	})
+	warned.Check.Touch = []r3.Vec{{X: .5, Y: .18, Z: .04}, {X: .5, Y: .16, Z: .045}}
 	warned.Barred, warned.JawBetween = &safety.Refused{Rule: safety.RuleLatch, Value: "e-stop: viactl"}, true
 	clear2 := stage.Check{Reachable: true, Clear: true, Reach: "Reachable; arm_joint comes nearest to its limit, 0.060 m away.", Way: "The way is clear: nothing seen near it."}
 	pose2 := staged(rm, level(r3.Vec{X: 1.02, Y: 0, Z: .75}, .2), true, clear2)
@@ -64,7 +65,9 @@ func gallery(t *testing.T) map[string]*image.RGBA {
 	hidden.Mode = stage.ModePose
 	latched := *pose2
 	latched.Check.Staged, latched.Check.Notes, latched.Barred = true, []string{"held object may touch what is seen at (1.020, 0.000, 0.740)"}, warned.Barred
+	latched.Check.Touch = []r3.Vec{{X: 1.02, Z: .74}}
 	nav := staged(rm, level(r3.Vec{X: .3, Y: .9, Z: .82}, 1.2), true, clear2)
+	nav.Check.Reach = "Reachable: the base alone moves, and the arm stays as it is on it."
 	nav.Mode, nav.BaseDelta = stage.ModeNav, geom.SE2{X: .25, Y: .15, Yaw: geom.Rad(35)}
 	x := p.ApproachHit(pose2).Point
 	return map[string]*image.RGBA{

@@ -32,7 +32,13 @@ func (p *Painter) Head(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 			c.warnSign(s.X, s.Y, 12, bad)
 		}
 	}
+	for _, q := range touches(sn) {
+		if s, ok := l.project(q); ok && l.inside(s.X, s.Y) {
+			c.warnSign(s.X, s.Y, 11, warn)
+		}
+	}
 	p.banner(c, sn)
+	p.seen(c, cam, sn)
 	if ov.RedDot != nil {
 		p.redDot(c, *ov.RedDot)
 	}
@@ -204,6 +210,21 @@ func (p *Painter) banner(c *canvas, sn *stage.Snapshot) {
 			x, y = 12, y+bannerRow
 		}
 	}
+}
+
+// seenAt is how old a camera's picture is, and where that is written.
+func (p *Painter) seenAt(cam *perception.Camera, sn *stage.Snapshot, w, h int) (string, image.Rectangle) {
+	words := "picture " + p.age(sn, cam.Frame)
+	f := p.faces.text
+	x, y := w-f.width(words)-16, h-f.height-10
+	return words, image.Rect(x-8, y-4, w-8, y+f.height+4)
+}
+
+// seen writes how old the picture is into its corner.
+func (p *Painter) seen(c *canvas, cam *perception.Camera, sn *stage.Snapshot) {
+	words, r := p.seenAt(cam, sn, c.w, c.h)
+	c.chip(float64(r.Min.X), float64(r.Min.Y), float64(r.Max.X), float64(r.Max.Y), 5, 0xFFFFFF, .86)
+	c.text(p.faces.text, r.Min.X+8, r.Min.Y+4, words, inkSoft, false)
 }
 
 // shade darkens the rows from y0 to y1 so that light words can be read on them.

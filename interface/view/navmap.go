@@ -165,6 +165,10 @@ func (p *Painter) mapWords(m navMap, sn *stage.Snapshot) {
 	d := sn.BaseDelta
 	words := fmt.Sprintf("staged: %+.2f m forward, %+.2f m left, turn %+.0f°", tidy(d.X, 2), tidy(d.Y, 2), tidy(geom.Deg(d.Yaw), 0))
 	c.text(b, 12, at+20, words, inkDark, false)
+	if sn.Scene != nil {
+		words = "scene " + ageWords(sn.Now, sn.Scene.At)
+		c.text(f, c.w-f.width(words)-14, at+20, words, inkSoft, false)
+	}
 }
 
 // tidy turns what would print as -0 with n decimals into 0.

@@ -116,12 +116,37 @@ func (v view3D) wordsAt(sn *stage.Snapshot, x, y int) string {
 	return ""
 }
 
-// underBanner is the hit of a click on the strip of words along the top of a picture of width w.
-func (p *Painter) underBanner(sn *stage.Snapshot, w, y int) (Hit, bool) {
-	if y >= p.bannerHeight(sn, w) {
-		return Hit{}, false
+// underWords is the hit of a click on the strip of words along the top of a 2D picture, or on its age.
+func (p *Painter) underWords(sn *stage.Snapshot, cam *perception.Camera, w, h, x, y int) (Hit, bool) {
+	if y < p.bannerHeight(sn, w) {
+		return Hit{Kind: Chrome, Why: "the strip of words along the top stands there, over the scene"}, true
 	}
-	return Hit{Kind: Chrome, Why: "the strip of words along the top stands there, over the scene"}, true
+	if words, r := p.seenAt(cam, sn, w, h); image.Pt(x, y).In(r) {
+		return Hit{Kind: Chrome, Why: fmt.Sprintf("the words %q stand there, over the scene", words)}, true
+	}
+	return Hit{}, false
+}
+
+// onTarget reports whether the target is what is drawn at a pixel of the head view: there, and not behind what the
+// lidar sees, where only a ghost of it is drawn and the scene is what shows.
+func (p *Painter) onTarget(sn *stage.Snapshot, l *lens, x, y int) bool {
+	if sn.Scene == nil || !sn.Target.Pose.Finite() {
+		return false
+	}
+	tris, box := projectMesh(l, p.gripper(p.aperture(sn)), sn.Target.Pose)
+	if !image.Pt(x, y).In(box) {
+		return false
+	}
+	one := []sample{{z: float32(math.Inf(1))}}
+	for i := range tris {
+		fillTri(one, 1, 1, &tris[i], 1, float32(x), float32(y))
+	}
+	z := one[0].z
+	if z > math.MaxFloat32 {
+		return false
+	}
+	k, cell := headLook(sn), p.front(sn.Scene, l)[y*l.w+x]
+	return cell == nothing || cell.depth() >= z-k.slack[cell.tag()&7]-k.slackZ*z
 }
 
 // nearestCell is the pixel itself when something is drawn there, else the nearest pixel of the cloud within
@@ -199,7 +224,7 @@ func (p *Painter) PickWrist(sn *stage.Snapshot, u, v float64) Hit {
 	if !ok || !ok2 {
 		return badFraction(u, v)
 	}
-	if hit, ok := p.underBanner(sn, w, y); ok {
+	if hit, ok := p.underWords(sn, cam, w, h, x, y); ok {
 		return hit
 	}
 	return pickDepth(cam, x, y, w, h)
@@ -225,10 +250,13 @@ func (p *Painter) PickHead(sn *stage.Snapshot, u, v float64) Hit {
 	if cam == nil {
 		return Hit{Kind: Nothing, Feed: p.o.Head, Why: "there is no picture from the " + p.o.Head + " camera"}
 	}
-	if h, ok := p.underBanner(sn, HeadWidth, y); ok {
+	if h, ok := p.underWords(sn, cam, HeadWidth, HeadHeight, x, y); ok {
 		return h
 	}
 	l := cameraLens(cam.Pose, cam.Frame.Info.Intrinsics, HeadWidth, HeadHeight)
+	if p.onTarget(sn, &l, x, y) {
+		return Hit{Kind: Target, Feed: p.o.Head, Why: "that is the red target gripper, which stands before the scene there"}
+	}
 	fx, fy := float64(x)+.5, float64(y)+.5
 	ps := coneOf(sn.Scene.Cloud, &l, fx, fy)
 	for _, share := range [3]float64{1. / 3, 2. / 3, 1} {

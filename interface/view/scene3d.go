@@ -56,6 +56,15 @@ func targetLook(sn *stage.Snapshot) look {
 }
 
 func unreachable(sn *stage.Snapshot) bool { return sn.Check.Staged && !sn.Check.Reachable }
+
+// touches are the places where a way that is clear may touch something.
+func touches(sn *stage.Snapshot) []r3.Vec {
+	if !sn.Check.Staged || !sn.Check.Clear {
+		return nil
+	}
+	return sn.Check.Touch
+}
+
 func blocked(sn *stage.Snapshot) bool {
 	return sn.Check.Staged && sn.Check.Reachable && !sn.Check.Clear
 }
@@ -215,6 +224,11 @@ func (v view3D) verdict(sn *stage.Snapshot) {
 			v.c.warnSign(s.X, s.Y, 13, bad)
 		}
 	}
+	for _, q := range touches(sn) {
+		if s, ok := v.l.project(q); ok && v.l.inside(s.X, s.Y) {
+			v.c.warnSign(s.X, s.Y, 11, warn)
+		}
+	}
 	if s, ok := v.near(sn); ok {
 		v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 4.5, 0xFFFFFF, .9)
 		v.c.disc(r3.Vec{X: s.X, Y: s.Y}, 7, 2.5, warn, 1)
@@ -240,6 +254,12 @@ func (v view3D) verdictPlates(sn *stage.Snapshot) []plate {
 	if blocked(sn) && sn.Check.HasHit {
 		if s, ok := v.l.project(sn.Check.Hit); ok && v.l.inside(s.X, s.Y) {
 			ps = append(ps, plateAt(v.c, v.p.faces.bold, int(s.X)+20, int(s.Y), "way blocked here", bad))
+		}
+	}
+	for _, q := range touches(sn) {
+		if s, ok := v.l.project(q); ok && v.l.inside(s.X, s.Y) {
+			ps = append(ps, plateAt(v.c, v.p.faces.text, int(s.X)+18, int(s.Y), "may touch here", warn))
+			break // one word for all marks
 		}
 	}
 	if s, ok := v.near(sn); ok {

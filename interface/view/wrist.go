@@ -38,7 +38,13 @@ func (p *Painter) Wrist(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 		p.glyph(c, &l, sn)
 		p.offView(c, &l, sn.Target.Pose.P)
 	}
+	for _, q := range touches(sn) {
+		if s, ok := l.project(q); ok && l.inside(s.X, s.Y) {
+			c.warnSign(s.X, s.Y, 11, warn)
+		}
+	}
 	p.banner(c, sn)
+	p.seen(c, cam, sn)
 	if ov.Crosshair != nil {
 		p.crosshair(c, *ov.Crosshair)
 	}
