@@ -20,12 +20,26 @@ func New(typeName string) (msg.Message, bool) {
 		m = newBuiltinInterfaces(rest)
 	case "control_msgs":
 		m = newControlMsgs(rest)
+	case "controller_manager_msgs":
+		m = newControllerManagerMsgs(rest)
+	case "diagnostic_msgs":
+		m = newDiagnosticMsgs(rest)
+	case "franka_msgs":
+		m = newFrankaMsgs(rest)
 	case "geometry_msgs":
 		m = newGeometryMsgs(rest)
+	case "lifecycle_msgs":
+		m = newLifecycleMsgs(rest)
+	case "nav_msgs":
+		m = newNavMsgs(rest)
 	case "rcl_interfaces":
 		m = newRclInterfaces(rest)
 	case "rmw_dds_common":
 		m = newRmwDdsCommon(rest)
+	case "rosapi_msgs":
+		m = newRosapiMsgs(rest)
+	case "rosgraph_msgs":
+		m = newRosgraphMsgs(rest)
 	case "sensor_msgs":
 		m = newSensorMsgs(rest)
 	case "service_msgs":
@@ -50,9 +64,16 @@ func Names() []string {
 	out = namesActionMsgs(out)
 	out = namesBuiltinInterfaces(out)
 	out = namesControlMsgs(out)
+	out = namesControllerManagerMsgs(out)
+	out = namesDiagnosticMsgs(out)
+	out = namesFrankaMsgs(out)
 	out = namesGeometryMsgs(out)
+	out = namesLifecycleMsgs(out)
+	out = namesNavMsgs(out)
 	out = namesRclInterfaces(out)
 	out = namesRmwDdsCommon(out)
+	out = namesRosapiMsgs(out)
+	out = namesRosgraphMsgs(out)
 	out = namesSensorMsgs(out)
 	out = namesServiceMsgs(out)
 	out = namesStdMsgs(out)

@@ -41,14 +41,68 @@ func newControlMsgs(name string) msg.Message {
 		return new(control_msgs.GripperCommand_SendGoal_Request)
 	case "action/GripperCommand_SendGoal_Response":
 		return new(control_msgs.GripperCommand_SendGoal_Response)
+	case "action/ParallelGripperCommand_Feedback":
+		return new(control_msgs.ParallelGripperCommand_Feedback)
+	case "action/ParallelGripperCommand_FeedbackMessage":
+		return new(control_msgs.ParallelGripperCommand_FeedbackMessage)
+	case "action/ParallelGripperCommand_GetResult_Request":
+		return new(control_msgs.ParallelGripperCommand_GetResult_Request)
+	case "action/ParallelGripperCommand_GetResult_Response":
+		return new(control_msgs.ParallelGripperCommand_GetResult_Response)
+	case "action/ParallelGripperCommand_Goal":
+		return new(control_msgs.ParallelGripperCommand_Goal)
+	case "action/ParallelGripperCommand_Result":
+		return new(control_msgs.ParallelGripperCommand_Result)
+	case "action/ParallelGripperCommand_SendGoal_Request":
+		return new(control_msgs.ParallelGripperCommand_SendGoal_Request)
+	case "action/ParallelGripperCommand_SendGoal_Response":
+		return new(control_msgs.ParallelGripperCommand_SendGoal_Response)
+	case "action/PointHead_Feedback":
+		return new(control_msgs.PointHead_Feedback)
+	case "action/PointHead_FeedbackMessage":
+		return new(control_msgs.PointHead_FeedbackMessage)
+	case "action/PointHead_GetResult_Request":
+		return new(control_msgs.PointHead_GetResult_Request)
+	case "action/PointHead_GetResult_Response":
+		return new(control_msgs.PointHead_GetResult_Response)
+	case "action/PointHead_Goal":
+		return new(control_msgs.PointHead_Goal)
+	case "action/PointHead_Result":
+		return new(control_msgs.PointHead_Result)
+	case "action/PointHead_SendGoal_Request":
+		return new(control_msgs.PointHead_SendGoal_Request)
+	case "action/PointHead_SendGoal_Response":
+		return new(control_msgs.PointHead_SendGoal_Response)
+	case "action/SingleJointPosition_Feedback":
+		return new(control_msgs.SingleJointPosition_Feedback)
+	case "action/SingleJointPosition_FeedbackMessage":
+		return new(control_msgs.SingleJointPosition_FeedbackMessage)
+	case "action/SingleJointPosition_GetResult_Request":
+		return new(control_msgs.SingleJointPosition_GetResult_Request)
+	case "action/SingleJointPosition_GetResult_Response":
+		return new(control_msgs.SingleJointPosition_GetResult_Response)
+	case "action/SingleJointPosition_Goal":
+		return new(control_msgs.SingleJointPosition_Goal)
+	case "action/SingleJointPosition_Result":
+		return new(control_msgs.SingleJointPosition_Result)
+	case "action/SingleJointPosition_SendGoal_Request":
+		return new(control_msgs.SingleJointPosition_SendGoal_Request)
+	case "action/SingleJointPosition_SendGoal_Response":
+		return new(control_msgs.SingleJointPosition_SendGoal_Response)
+	case "msg/DynamicJointState":
+		return new(control_msgs.DynamicJointState)
 	case "msg/GripperCommand":
 		return new(control_msgs.GripperCommand)
+	case "msg/InterfaceValue":
+		return new(control_msgs.InterfaceValue)
 	case "msg/JointComponentTolerance":
 		return new(control_msgs.JointComponentTolerance)
 	case "msg/JointJog":
 		return new(control_msgs.JointJog)
 	case "msg/JointTolerance":
 		return new(control_msgs.JointTolerance)
+	case "msg/JointTrajectoryControllerState":
+		return new(control_msgs.JointTrajectoryControllerState)
 	default:
 		return nil
 	}
@@ -72,9 +126,36 @@ func namesControlMsgs(out []string) []string {
 		"control_msgs/action/GripperCommand_Result",
 		"control_msgs/action/GripperCommand_SendGoal_Request",
 		"control_msgs/action/GripperCommand_SendGoal_Response",
+		"control_msgs/action/ParallelGripperCommand_Feedback",
+		"control_msgs/action/ParallelGripperCommand_FeedbackMessage",
+		"control_msgs/action/ParallelGripperCommand_GetResult_Request",
+		"control_msgs/action/ParallelGripperCommand_GetResult_Response",
+		"control_msgs/action/ParallelGripperCommand_Goal",
+		"control_msgs/action/ParallelGripperCommand_Result",
+		"control_msgs/action/ParallelGripperCommand_SendGoal_Request",
+		"control_msgs/action/ParallelGripperCommand_SendGoal_Response",
+		"control_msgs/action/PointHead_Feedback",
+		"control_msgs/action/PointHead_FeedbackMessage",
+		"control_msgs/action/PointHead_GetResult_Request",
+		"control_msgs/action/PointHead_GetResult_Response",
+		"control_msgs/action/PointHead_Goal",
+		"control_msgs/action/PointHead_Result",
+		"control_msgs/action/PointHead_SendGoal_Request",
+		"control_msgs/action/PointHead_SendGoal_Response",
+		"control_msgs/action/SingleJointPosition_Feedback",
+		"control_msgs/action/SingleJointPosition_FeedbackMessage",
+		"control_msgs/action/SingleJointPosition_GetResult_Request",
+		"control_msgs/action/SingleJointPosition_GetResult_Response",
+		"control_msgs/action/SingleJointPosition_Goal",
+		"control_msgs/action/SingleJointPosition_Result",
+		"control_msgs/action/SingleJointPosition_SendGoal_Request",
+		"control_msgs/action/SingleJointPosition_SendGoal_Response",
+		"control_msgs/msg/DynamicJointState",
 		"control_msgs/msg/GripperCommand",
+		"control_msgs/msg/InterfaceValue",
 		"control_msgs/msg/JointComponentTolerance",
 		"control_msgs/msg/JointJog",
 		"control_msgs/msg/JointTolerance",
+		"control_msgs/msg/JointTrajectoryControllerState",
 	)
 }

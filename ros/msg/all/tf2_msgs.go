@@ -9,8 +9,14 @@ import (
 
 func newTf2Msgs(name string) msg.Message {
 	switch name {
+	case "msg/TF2Error":
+		return new(tf2_msgs.TF2Error)
 	case "msg/TFMessage":
 		return new(tf2_msgs.TFMessage)
+	case "srv/FrameGraph_Request":
+		return new(tf2_msgs.FrameGraph_Request)
+	case "srv/FrameGraph_Response":
+		return new(tf2_msgs.FrameGraph_Response)
 	default:
 		return nil
 	}
@@ -18,6 +24,9 @@ func newTf2Msgs(name string) msg.Message {
 
 func namesTf2Msgs(out []string) []string {
 	return append(out,
+		"tf2_msgs/msg/TF2Error",
 		"tf2_msgs/msg/TFMessage",
+		"tf2_msgs/srv/FrameGraph_Request",
+		"tf2_msgs/srv/FrameGraph_Response",
 	)
 }

@@ -105,9 +105,13 @@ func (g *emitter) readNested(t fieldType, name, where string) {
 	g.printf("for i := range %s {\nif %s[i].UnmarshalCDR(r); r.Err() != nil {\nreturn\n}\n}\n", plain, plain)
 }
 
-// notWritten refuses a field with a value that the layout does not have.
+// notWritten refuses a field with a value that the layout does not have. A message in its place cannot be compared and is
+// left out.
 func (g *emitter) notWritten(f field, l layout) {
 	if slices.ContainsFunc(l.fields, func(o field) bool { return o.name == f.name }) {
+		return
+	}
+	if f.typ.pkg != "" && f.typ.shape == single {
 		return
 	}
 	name := "m." + camel(f.name)

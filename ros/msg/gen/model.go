@@ -140,7 +140,9 @@ func (d *definitions) check(older map[string]map[string]*entry) error {
 			if optional && !f.newer {
 				return fmt.Errorf("%s.%s comes behind a field that may be absent", name, f.name)
 			}
-			optional = f.newer
+			if optional = f.newer; optional && len(e.layouts) > 1 {
+				return fmt.Errorf("%s.%s may be absent, and the layout differs by distribution: not both", name, f.name)
+			}
 		}
 	}
 	return nil
