@@ -95,7 +95,10 @@ func fileName(e *entry) string {
 	if e.kind == "srv" || e.kind == "action" {
 		name, _, _ = strings.Cut(name, "_")
 	}
-	return snake(name) + ".go"
+	if name = snake(name); strings.HasSuffix(name, "_test") {
+		name += "_" + e.kind // the go command takes it for a test
+	}
+	return name + ".go"
 }
 
 func snake(name string) string {
