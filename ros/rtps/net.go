@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // carrier takes datagrams to others. The participant's only one is network; tests have others, without sockets.
@@ -20,6 +21,7 @@ type carrier interface {
 	rescan() bool                              // looks at the interfaces again; true when the locators changed
 	index() int                                // participant index that the ports were made from
 	listen(f func(b []byte, a netip.AddrPort)) // gives what comes until close; returns at once
+	nap(d time.Duration)                       // sleeps, for pacing
 	close()
 }
 
@@ -277,6 +279,12 @@ func (n *network) listen(f func(b []byte, a netip.AddrPort)) {
 			}
 		})
 	}
+}
+
+// nap is the system's sleep: Go's is no finer than a millisecond when nothing else runs, and a picture takes no longer.
+func (n *network) nap(d time.Duration) {
+	ts := syscall.NsecToTimespec(int64(d))
+	_ = syscall.Nanosleep(&ts, nil) // cut short is fine
 }
 
 func (n *network) close() {

@@ -146,7 +146,7 @@ func TestPair(t *testing.T) {
 			if err := w.WaitAcked(ctx); err != nil {
 				t.Fatal(err)
 			}
-			t.Log("acked after", time.Since(start), "resent", w.resent, w.resentFragments)
+			t.Logf("acked after %v resent %d %d %+v pace %+v", time.Since(start), w.resent, w.resentFragments, b.Stats(), w.proxies[0].pace)
 			for i, v := range s.wait(t, ctx, 50) {
 				if v != i {
 					t.Fatalf("sample %d came in place of %d", v, i)

@@ -74,7 +74,7 @@ const (
 	paceFarBurst   = 48 << 10
 	paceFarRate    = 64 << 20
 	paceMostBurst  = 2 << 20
-	paceMostRate   = 2 << 30
+	paceMostRate   = 1 << 30
 	paceLeastBurst = 32 << 10
 	paceLeastRate  = 16 << 20
 	paceSlowEvery  = 20 * time.Millisecond // losses closer together are one

@@ -1,6 +1,6 @@
 package rtps
 
-import "syscall"
+import "time"
 
 // drain sends what there is, until nothing is left that may go, at most jobs (0: without bound). The caller holds the
 // token (w.sending), and gives it back by draining.
@@ -102,16 +102,9 @@ func (w *Writer) pump() {
 			if wait == 0 {
 				break
 			}
-			w.rest(wait)
+			w.p.net.nap(time.Duration(min(wait, 2e6)))
 		}
 	}
-}
-
-// rest sleeps for pacing. Go's timers are no finer than a millisecond when nothing else runs, which would be most of
-// the time that a picture takes; the system's are.
-func (w *Writer) rest(ns int64) {
-	ts := syscall.NsecToTimespec(min(ns, 2e6))
-	_ = syscall.Nanosleep(&ts, nil) // cut short is fine
 }
 
 func (w *Writer) poke() {
