@@ -30,7 +30,8 @@ func NewWriter(buf []byte, d Distro) *Writer {
 // Reset starts a new payload at the end of buf and forgets the last one. Give it w.Bytes()[:0] to use a buffer again.
 func (w *Writer) Reset(buf []byte, d Distro) {
 	w.start = len(buf)
-	w.buf = append(buf, 0, 1, 0, 0)
+	w.buf = buf
+	w.buf = append(w.buf, 0, 1, 0, 0)
 	w.origin = len(w.buf)
 	w.distro = d
 	w.err = nil

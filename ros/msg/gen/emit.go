@@ -44,11 +44,13 @@ func generate(defs *definitions) (map[string][]byte, error) {
 func finish(out map[string][]byte, p, pkg, body string) error {
 	var ours []string
 	for word := range maps.Keys(words(body)) {
-		if word == "cdr" {
+		switch word {
+		case pkg:
+		case "cdr":
 			ours = append(ours, "viad/ros/cdr")
-		} else if word == "msg" {
+		case "msg":
 			ours = append(ours, "viad/ros/msg")
-		} else if word != pkg {
+		default:
 			ours = append(ours, "viad/ros/msg/"+word)
 		}
 	}

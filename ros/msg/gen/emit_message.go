@@ -99,10 +99,10 @@ func literal(t fieldType, v string) string {
 }
 
 func (g *emitter) elemType(t fieldType) string {
-	switch {
-	case t.pkg == "":
+	switch t.pkg {
+	case "":
 		return primitives[t.base].goType
-	case t.pkg == g.e.pkg:
+	case g.e.pkg:
 		return t.base
 	default:
 		return t.pkg + "." + t.base
@@ -161,7 +161,7 @@ func (g *emitter) codec(doc, param string, each func(field), missing func(field,
 	default:
 		g.printf("switch %s.Distro() {\n", v)
 		for _, l := range e.layouts {
-			var cases []string
+			cases := make([]string, 0, len(l.distros))
 			for _, d := range l.distros {
 				cases = append(cases, "cdr."+strings.ToUpper(d[:1])+d[1:])
 			}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -39,11 +40,7 @@ func (d describer) hash(full string) string {
 	top := d.describe(full)
 	seen := map[string]description{}
 	d.collect(top, seen)
-	var names []string
-	for n := range seen {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(seen))
 	var b strings.Builder
 	b.WriteString(`{"type_description": `)
 	top.write(&b)
