@@ -142,6 +142,9 @@ func (w *writer) journey() {
 	for range 1 + w.rng.IntN(3) {
 		own = append(own, w.waypoint()...)
 	}
+	if w.chance(5) { // a world put back
+		own = append(own, step{tool: "end_episode"})
+	}
 	if w.role == person { // and leaves the seat to the drivers
 		own = append(own, step{kind: doOp, op: operator.OpFree})
 	}
