@@ -24,8 +24,12 @@ func New(typeName string) (msg.Message, bool) {
 		m = newControllerManagerMsgs(rest)
 	case "diagnostic_msgs":
 		m = newDiagnosticMsgs(rest)
+	case "franka_gripper":
+		m = newFrankaGripper(rest)
 	case "franka_msgs":
 		m = newFrankaMsgs(rest)
+	case "franka_ros1_msgs":
+		m = newFrankaRos1Msgs(rest)
 	case "geometry_msgs":
 		m = newGeometryMsgs(rest)
 	case "lifecycle_msgs":
@@ -66,7 +70,9 @@ func Names() []string {
 	out = namesControlMsgs(out)
 	out = namesControllerManagerMsgs(out)
 	out = namesDiagnosticMsgs(out)
+	out = namesFrankaGripper(out)
 	out = namesFrankaMsgs(out)
+	out = namesFrankaRos1Msgs(out)
 	out = namesGeometryMsgs(out)
 	out = namesLifecycleMsgs(out)
 	out = namesNavMsgs(out)
