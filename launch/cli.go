@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	"github.com/alecthomas/kong"
@@ -185,11 +187,24 @@ func (c *Config) logger(w io.Writer) *slog.Logger {
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		level = slog.LevelInfo // check has refused anything else
 	}
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if c.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// readable rounds numbers to what somebody reads: a tenth of a millimetre, a millisecond.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() { //nolint:exhaustive // all others are left as they are
+	case slog.KindFloat64:
+		if v := a.Value.Float64(); math.Abs(v) < 1e9 {
+			a.Value = slog.Float64Value(math.Round(v*1e4)/1e4 + 0)
+		}
+	case slog.KindDuration:
+		a.Value = slog.DurationValue(a.Value.Duration().Round(time.Millisecond))
+	}
+	return a
 }
 
 // read reads the file and puts the command line's wishes over it.

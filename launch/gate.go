@@ -67,23 +67,26 @@ type episode struct {
 	n    int
 }
 
-// End is tool.Episode: the record is closed, and a twin's world is put back to a start, placed by the next seed.
+// End is tool.Episode: a twin's world is put back to a start, placed by the next seed, and the record is closed. When
+// the world cannot be put back the episode goes on, and so does its record.
 func (e *episode) End(ctx context.Context) (tool.Verdict, error) {
 	s := e.s
-	saved := s.rec.Status()
-	s.rec.End("ended by end_episode")
-	v := tool.Verdict{Saved: saved.Folder, Note: saved.Warning}
-	e.n++
-	var err error
+	var v tool.Verdict
 	if s.rig.reset != nil {
-		if err = s.rig.reset(ctx, e.seed+1); err == nil {
-			e.seed++
-			v.Reset = true
+		if err := s.rig.reset(ctx, e.seed+1); err != nil {
+			s.rec.Decide(record.Decision{Kind: "episode", Text: "it could not be ended, and goes on: " + err.Error()})
+			return v, err
 		}
+		e.seed++
+		v.Reset = true
 	}
+	saved := s.rec.Status()
+	v.Saved, v.Note = saved.Folder, saved.Warning
+	s.rec.End("ended by end_episode")
+	e.n++
 	s.rec.Begin(e.n)
 	s.rec.Decide(record.Decision{Kind: "episode", Text: e.text()})
-	return v, err
+	return v, nil
 }
 
 func (e *episode) text() string {

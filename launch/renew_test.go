@@ -27,6 +27,12 @@ func (p *pages) Write(b []byte) (int, error) {
 	return p.buf.Write(b)
 }
 
+func (p *pages) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buf.String()
+}
+
 func (p *pages) count(words string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

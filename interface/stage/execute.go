@@ -52,7 +52,7 @@ func (s *Stage) Execute(ctx context.Context, called time.Time, id uint64) (*Repo
 	rep := s.report(ctx, m, out)
 	s.settle(m, rep)
 	done = true
-	s.log.Info("executed", slog.Uint64("id", id), slog.String("mode", rep.Mode.String()), slog.String("result", out.Result.String()),
+	s.log.Debug("executed", slog.Uint64("id", id), slog.String("mode", rep.Mode.String()), slog.String("result", out.Result.String()),
 		slog.String("stop", out.Stop.String()), slog.String("why", out.Why), slog.Duration("took", out.Took), slog.Duration("planned", out.Planned),
 		slog.Float64("off_m", rep.Ordered.Pose.Dist(rep.Realized.Pose)), slog.Float64("off_deg", geom.Deg(rep.Ordered.Pose.Angle(rep.Realized.Pose))),
 		slog.Bool("success", rep.Success))
@@ -365,7 +365,7 @@ func (s *Stage) EndEpisode(ctx context.Context, reset func(context.Context) erro
 	defer s.work.Unlock()
 	if reset != nil {
 		if err := reset(ctx); err != nil {
-			return fmt.Errorf("end_episode: %w", err)
+			return fmt.Errorf("the episode goes on as it was: %w", err)
 		}
 	}
 	if _, err := s.fresh(ctx, true); err != nil {

@@ -48,7 +48,8 @@ func TestPicturesAtOnceAreBounded(t *testing.T) {
 	}
 }
 
-// TestACallIsOneLineInTheLog: the library's own two lines for each are for debugging.
+// TestACallIsOneLineInTheLog: what moves, and what is refused. Looks and edits are in the record, and their lines are
+// for debugging, as are the library's own two for each.
 func TestACallIsOneLineInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, stage.Face3D, setup{tool: func(o *tool.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }})
@@ -56,6 +57,11 @@ func TestACallIsOneLineInTheLog(t *testing.T) {
 	log.Reset()
 	a.good("gripper_translate", `{"d_x":0.01}`)
 	a.good("screenshot", `{}`)
+	if log.Len() > 0 {
+		t.Errorf("an edit and a look:\n%s", log.String())
+	}
+	a.good("execute_waypoint", `{}`)
+	a.refused("gripper_translate", `{"d_x":7}`)
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("%d lines for two calls:\n%s", n, log.String())
 	}

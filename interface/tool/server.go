@@ -233,7 +233,11 @@ func (s *Server) finish(ctx context.Context, c *call, r *reply) {
 	if r.bad {
 		attrs = append(attrs, "refused", r.blocks[0].text)
 	}
-	s.log.Info("call", attrs...)
+	level := slog.LevelDebug // the record has every call; the log is for what a person looks for in it
+	if r.bad || lost || c.def.access == motion || c.def.access == halt {
+		level = slog.LevelInfo
+	}
+	s.log.Log(ctx, level, "call", attrs...)
 	if s.o.Record != nil {
 		s.o.Record.Call(Record{
 			At: c.at, Took: took, Principal: c.who.Name, Role: c.who.Role.String(), Tool: c.def.name, ID: c.requestID, Args: c.raw,
