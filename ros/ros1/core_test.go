@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,30 +98,29 @@ func (c *core) start(t *testing.T) {
 
 // kill ends roscore and its children, which it puts into groups of their own, without a word to anybody.
 func (c *core) kill() {
-	pid := c.cmd.Process.Pid
-	_ = syscall.Kill(pid, syscall.SIGSTOP) // it starts no more of them
-	for _, child := range children(pid) {
-		_ = syscall.Kill(child, syscall.SIGKILL)
+	_ = syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL)
+	_ = c.cmd.Wait()            // killed
+	for len(c.children()) > 0 { // one that was just forked becomes another program meanwhile
+		for _, pid := range c.children() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
-	_ = c.cmd.Wait() // killed
 }
 
-func children(pid int) (out []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*/stat") // none is none
-	for _, f := range dirs {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		var state string
-		var parent, own int
-		if _, err := fmt.Sscan(rest, &state, &parent); err != nil || parent != pid {
+// children are the processes of this core: those of its kind that have its folder in their environment.
+func (c *core) children() (out []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // none is none
+	for _, d := range dirs {
+		env, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err != nil || !strings.Contains(string(env), "ROS_HOME="+c.dir+"\x00") {
 			continue
 		}
-		if _, err := fmt.Sscan(string(b), &own); err == nil {
-			out = append(out, own)
+		cmd, err := os.ReadFile(filepath.Join(d, "cmdline"))
+		pid, bad := strconv.Atoi(filepath.Base(d))
+		for _, kind := range []string{"/roscore\x00", "/rosmaster\x00", "/rosout\x00"} {
+			if err == nil && bad == nil && strings.Contains(string(cmd), kind) {
+				out = append(out, pid)
+			}
 		}
 	}
 	return out

@@ -83,12 +83,16 @@ func actions() []reflect.Type {
 	}, frankaActions())
 }
 
-// moved are the types that another package has in ROS 2.
+// moved are the types that another package has in ROS 2. franka_ros1_msgs holds what only ROS 1's Franka has: its Errors
+// count other flags than those of the same name in ROS 2.
 func moved() map[string]string {
 	return map[string]string{
 		"franka_gripper/GraspAction":  "franka_msgs/action/Grasp",
 		"franka_gripper/HomingAction": "franka_msgs/action/Homing",
 		"franka_gripper/MoveAction":   "franka_msgs/action/Move",
+		"franka_gripper/GraspEpsilon": "franka_msgs/msg/GraspEpsilon",
+		"franka_msgs/FrankaState":     "franka_ros1_msgs/msg/FrankaState",
+		"franka_msgs/Errors":          "franka_ros1_msgs/msg/Errors",
 	}
 }
 
@@ -99,6 +103,14 @@ func counterpart(one reflect.Type, field string) string {
 		return "Reference"
 	case "control_msgs/JointTrajectoryControllerState.Actual":
 		return "Feedback"
+	case "controller_manager_msgs/SwitchControllerReq.StartControllers":
+		return "ActivateControllers"
+	case "controller_manager_msgs/SwitchControllerReq.StopControllers":
+		return "DeactivateControllers"
+	case "controller_manager_msgs/SwitchControllerReq.StartAsap":
+		return "ActivateAsap"
+	case "franka_msgs/SetLoadReq.FXCenterLoad":
+		return "CenterOfMass"
 	default:
 		return field
 	}

@@ -36,7 +36,7 @@ type source struct {
 	uri    string
 	listed bool
 	caller string // once connected
-	latch  bool
+	since  time.Time
 	last   string // why it is not connected
 	cancel context.CancelFunc
 }
@@ -224,6 +224,18 @@ func (f *feed) callers() []string {
 	return out
 }
 
+// since is when the newest connection to a caller was made.
+func (f *feed) since(caller string) (t time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sources {
+		if s.caller == caller && s.since.After(t) {
+			t = s.since
+		}
+	}
+	return t
+}
+
 func (f *feed) uris() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -368,7 +380,7 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 	if s.caller = h["callerid"]; s.caller == "" {
 		s.caller = s.uri
 	}
-	s.latch, s.last = h["latching"] == "1", ""
+	s.since, s.last = time.Now(), ""
 	f.bell()
 	return c, nil
 }

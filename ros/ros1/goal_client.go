@@ -56,6 +56,9 @@ const (
 	resultGrace = 3 * time.Second // so long a result may come after the status that announces it
 
 	feedbackGrace = 20 * time.Millisecond
+
+	// rospy answers the header of a connection a moment before it publishes on it; a result in between would be lost.
+	settled = 100 * time.Millisecond
 )
 
 // ActionClient implements ros.Node.
@@ -121,10 +124,16 @@ func (g *goaler) find(ctx context.Context) (string, error) {
 	for {
 		a, b, c := g.status.f.changes(), g.feedback.f.changes(), g.result.f.changes()
 		d, e := g.goal.e.changes(), g.cancel.e.changes()
+		var settle <-chan time.Time
 		if s := g.server(); s != "" {
-			return s, nil
+			wait := max(settled-time.Since(g.feedback.f.since(s)), settled-time.Since(g.result.f.since(s)))
+			if wait <= 0 {
+				return s, nil
+			}
+			settle = time.After(wait)
 		}
 		select {
+		case <-settle:
 		case <-a:
 		case <-b:
 		case <-c:

@@ -49,9 +49,9 @@ func (n *Node) Graph(ctx context.Context) (ros.Graph, error) {
 	for _, t := range topics {
 		g.Topics = append(g.Topics, *t)
 		base, goal := strings.CutSuffix(t.Name, "/goal")
-		kind, isAction := strings.CutSuffix(t.Type, "ActionGoal")
+		kind, isAction := strings.CutSuffix(kinds[t.Name], "ActionGoal")
 		if r := topics[base+"/result"]; goal && isAction && topics[base+"/status"] != nil && r != nil && len(r.Publishers) > 0 {
-			g.Actions = append(g.Actions, ros.NameType{Name: base, Type: strings.Replace(kind, "/msg/", "/action/", 1)})
+			g.Actions = append(g.Actions, ros.NameType{Name: base, Type: modern(kind, "action")})
 		}
 	}
 	for _, e := range state.ProvidedServices {

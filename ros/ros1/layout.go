@@ -37,22 +37,18 @@ type codecKey struct{ one, two reflect.Type }
 func newTypes() *types {
 	t := &types{parts: make(map[string]part), codecs: make(map[codecKey]codec)}
 	for _, m := range messages() {
-		t.parts[rosPackage(m)+"/msg/"+typeName(m)] = part{m, m}
+		t.parts[modern(rosName(m), "msg")] = part{m, m}
 	}
 	for _, s := range services() {
-		name := rosPackage(s) + "/srv/" + typeName(s)
+		name := modern(rosName(s), "srv")
 		for i, f := range fields(s) {
 			t.parts[name+[]string{"_Request", "_Response"}[i]] = part{f.Type, s}
 		}
 	}
 	for _, a := range actions() {
-		name := rosPackage(a) + "/action/" + strings.TrimSuffix(typeName(a), "Action")
+		name := modern(strings.TrimSuffix(rosName(a), "Action"), "action")
 		for i, f := range fields(a) {
-			half := []string{"_Goal", "_Result", "_Feedback"}[i]
-			t.parts[name+half] = part{f.Type, a}
-			if other, ok := moved()[rosName(a)]; ok {
-				t.parts[other+half] = part{f.Type, a}
-			}
+			t.parts[name+[]string{"_Goal", "_Result", "_Feedback"}[i]] = part{f.Type, a}
 		}
 	}
 	return t
@@ -182,8 +178,15 @@ func rosName(t reflect.Type) string {
 	return rosPackage(t) + "/" + typeName(t)
 }
 
-// modern is ROS 2's name for a ROS 1 type: kind is msg, srv or action.
+// modern is ROS 2's name for a ROS 1 type: kind is msg, srv or action, and an action comes without its "Action".
 func modern(name, kind string) string {
+	old := name
+	if kind == "action" {
+		old += "Action"
+	}
+	if other, ok := moved()[old]; ok {
+		return other
+	}
 	pkg, base, ok := strings.Cut(name, "/")
 	if !ok {
 		return name

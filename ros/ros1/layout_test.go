@@ -27,7 +27,7 @@ func TestChecksumsWithDebian(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours[modern(s.name, "msg")] = s.md5
+		ours[rosPackage(m)+"/msg/"+typeName(m)] = s.md5
 	}
 	for _, m := range services() {
 		s, err := part{nil, m}.service()
@@ -92,8 +92,8 @@ func TestChecksumsPublished(t *testing.T) {
 		}
 	}
 	for goal, want := range map[string]string{
-		"franka_gripper/action/Grasp_Goal":               "7bd1a6e7f94ef15bb6dd05cb170e7909",
-		"franka_gripper/action/Move_Goal":                "f8907a1e7bb902f2e4c7db8e1cf3d24f",
+		"franka_msgs/action/Grasp_Goal":                  "7bd1a6e7f94ef15bb6dd05cb170e7909",
+		"franka_msgs/action/Move_Goal":                   "f8907a1e7bb902f2e4c7db8e1cf3d24f",
 		"control_msgs/action/FollowJointTrajectory_Goal": "cff5c1d533bf2f82dd0138d57f4304bb",
 	} {
 		if g, _, _, err := newTypes().parts[goal].action(); err != nil || g.md5 != want {

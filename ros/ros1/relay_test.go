@@ -1,10 +1,10 @@
 package ros1
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"viad/ros"
 	"viad/ros/msg"
@@ -85,8 +85,7 @@ func there[T any, P msg.Ptr[T]](t *testing.T, n ros.Node, name string, want P) {
 	if err := pub.Send(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	same := cmp.Comparer(func(a, b []byte) bool { return bytes.Equal(a, b) })
-	if d := cmp.Diff(want, take(t, got, name), same, cmp.Comparer(func(a, b []float64) bool { return len(a)+len(b) == 0 || cmp.Equal(a, b) })); d != "" {
+	if d := cmp.Diff(want, take(t, got, name), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("%s came back otherwise:\n%s", name, d)
 	}
 }
