@@ -175,6 +175,9 @@ func (a *goaler) Send(ctx context.Context, m msg.Message, feedback func(msg.Mess
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if err := a.status.settled(ctx); err != nil {
+		return nil, err
+	}
 	g, err := a.newGoal(feedback)
 	if err != nil {
 		return nil, err

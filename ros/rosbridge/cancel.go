@@ -25,13 +25,18 @@ func (n *Node) decodeInto(d *jsonDecoder, into any) error {
 // Where the goal's id on the robot is not known and cancelling by the id on this wire shows no effect in time, every goal
 // of the action is cancelled: a cancel that does nothing is the greater harm.
 func (g *goal) Cancel(ctx context.Context) error {
+	return g.cancel(ctx, func(round int) bool { return round > 0 }) // the status topic may be about to say the id
+}
+
+// cancel asks until it is heard; all says whether a round may cancel every goal when the id is not known.
+func (g *goal) cancel(ctx context.Context, all func(round int) bool) error {
 	if g.cancelling() {
 		return nil
 	}
 	var last error
 	var no *ros.Rejected
 	for round, refused := 0, 0; ; round++ {
-		taken, err := g.cancelOnce(ctx, round)
+		taken, err := g.cancelOnce(ctx, all(round))
 		if taken || g.cancelling() {
 			return nil
 		}
@@ -75,7 +80,7 @@ func (g *goal) cancelling() bool {
 }
 
 // cancelOnce asks once in both ways. taken says that there is nothing more to do.
-func (g *goal) cancelOnce(ctx context.Context, round int) (taken bool, err error) {
+func (g *goal) cancelOnce(ctx context.Context, all bool) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*g.n.cfg.CancelEvery)
 	defer cancel()
 	o := begin("cancel_action_goal").text("id", g.id).text("action", g.action.name).end()
@@ -86,7 +91,7 @@ func (g *goal) cancelOnce(ctx context.Context, round int) (taken bool, err error
 	uuid := g.uuid
 	g.mu.Unlock()
 	if uuid == nil {
-		if round == 0 { // the status topic may be about to say
+		if !all {
 			return false, nil
 		}
 		uuid = new([16]byte)
@@ -106,15 +111,58 @@ func (g *goal) cancelOnce(ctx context.Context, round int) (taken bool, err error
 	}
 }
 
+// abandonAll is how many rounds of abandon may cancel every goal of an action.
+const abandonAll = 3
+
 // abandon cancels a goal that nobody waits for any more, for a while: rosbridge lets goals run on when the socket closes.
+// It must not end what was sent after it: every goal is cancelled only in the beginning, and while this node has no other.
 func (n *Node) abandon(g *goal) {
 	go n.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, n.cfg.CancelFor)
 		defer cancel()
-		if err := g.Cancel(ctx); err != nil {
+		err := g.cancel(ctx, func(round int) bool { return round > 0 && round <= abandonAll && !n.runs(g.action.name) })
+		if err != nil {
 			n.storm.warn("a goal was left behind and could not be cancelled", "action", g.action.name, "why", err)
 		}
 	})
+}
+
+// runs says whether a goal of the action runs for this node.
+func (n *Node) runs(action string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range n.goals {
+		if g.action.name == action {
+			return true
+		}
+	}
+	return false
+}
+
+// statusWait is how long the first goal of a client waits for the status of the goals before it; a server that has had
+// none says nothing.
+const statusWait = 200 * time.Millisecond
+
+// settled waits for the first status list, so that the goals on it are not taken for new ones.
+func (fs *feedOfStatus) settled(ctx context.Context) error {
+	select {
+	case <-fs.first:
+		return nil
+	default:
+	}
+	if err := fs.feed.socket.announced(ctx, fs.feed.ann); err != nil {
+		return err
+	}
+	t := time.NewTimer(statusWait)
+	defer t.Stop()
+	select {
+	case <-fs.first:
+	case <-t.C:
+		fs.once.Do(func() { close(fs.first) })
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // feedOfStatus listens to an action's status topic, for all clients of the action in this node.
@@ -123,6 +171,8 @@ type feedOfStatus struct {
 	topic string
 	sub   *subscription
 	feed  *feed
+	first chan struct{} // closed when the first list has come, or none will
+	once  sync.Once
 
 	mu       sync.Mutex
 	seen     map[[16]byte]bool
@@ -134,8 +184,8 @@ type feedOfStatus struct {
 // watchStatus is called with the node's mutex held.
 func (n *Node) watchStatus(action string) *feedOfStatus {
 	topic := action + "/_action/status"
-	fs := &feedOfStatus{n: n, topic: topic, seen: map[[16]byte]bool{}, goals: map[[16]byte]*goal{}}
-	fd := n.feeds[topic]
+	fs := &feedOfStatus{n: n, topic: topic, first: make(chan struct{}), seen: map[[16]byte]bool{}, goals: map[[16]byte]*goal{}}
+	fd := n.feeds[topic] // of another client of the action: JSON too, see Subscribe
 	if fd == nil {
 		fd = n.newFeed(topic, statusType, ros.Latched(), JSON)
 	}
@@ -161,13 +211,16 @@ func (fs *feedOfStatus) came(in ros.Incoming) {
 		fs.n.storm.warn("an action's status was malformed", "topic", fs.topic, "why", err)
 		return
 	}
+	defer fs.once.Do(func() { close(fs.first) })
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var fresh []goalState
 	for _, s := range list.List {
 		if id := s.Info.ID.UUID; !fs.seen[id] {
 			fs.remember(id)
-			fresh = append(fresh, s)
+			if s.Status < int8(ros.GoalSucceeded) { // what is over when it is first heard of is old
+				fresh = append(fresh, s)
+			}
 		}
 	}
 	// One new id while one goal waits to be accepted is that goal. More than one could be anybody's.

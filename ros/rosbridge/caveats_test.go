@@ -163,7 +163,7 @@ func TestEarlyCancelIsRepeated(t *testing.T) {
 	if err := c.Ready(b.ctx); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(b.ctx, 500*time.Millisecond)
 	defer cancel()
 	if g, err := c.Send(ctx, goalOf("hold"), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a goal that is not accepted in time: %v, %v", g, err)
@@ -414,5 +414,62 @@ func TestOldServer(t *testing.T) {
 	}
 	if s, err := g.Result(b.ctx, resultOf()); err != nil || (s != ros.GoalCanceled && s != ros.GoalUnknown) {
 		t.Errorf("status %d, %v", s, err)
+	}
+}
+
+// Goals that ran before, and one of somebody else that still runs, are not taken for ours.
+func TestOldGoalsAreNotOurs(t *testing.T) {
+	b := newBench(t, server.Caveats{CancelOnlyOwn: true})
+	m := b.moves()
+	theirs := b.graph.Node("/other")
+	defer theirs.Close()
+	other := b.sends(theirs)
+	over := must[ros.Goal](t)(other.Send(b.ctx, goalOf("over"), nil))
+	if err := over.Cancel(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	take(b, m.ended, "the end of the old goal")
+	running := must[ros.Goal](t)(other.Send(b.ctx, goalOf("theirs"), nil))
+	for range 2 {
+		take(b, m.started, "a goal")
+	}
+	g := must[ros.Goal](t)(b.sends(b.dial()).Send(b.ctx, goalOf("ours"), nil))
+	take(b, m.started, "our goal")
+	if s := g.Status(); s >= ros.GoalCanceling {
+		t.Errorf("our goal has status %d of another", s)
+	}
+	if err := g.Cancel(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := take(b, m.ended, "the end of our goal"); s != "ours" {
+		t.Errorf("%q was cancelled", s)
+	}
+	if s := running.Status(); s >= ros.GoalCanceling {
+		t.Errorf("their goal has status %d", s)
+	}
+	if err := running.Cancel(b.ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A goal that was refused without a word is given up and cancelled; what is sent after it goes on.
+func TestGivingUpEndsNothingElse(t *testing.T) {
+	b := newBench(t, server.Caveats{RejectedHangs: true})
+	m := b.moves()
+	c := b.sends(b.dial(func(c *rosbridge.Config) {
+		c.AcceptTimeout, c.CancelEvery, c.CancelFor = 50*time.Millisecond, 5*time.Millisecond, 200*time.Millisecond
+	}))
+	if _, err := c.Send(b.ctx, goalOf("refuse"), nil); !errors.As(err, new(*ros.Gone)) {
+		t.Fatal(err)
+	}
+	g := must[ros.Goal](t)(c.Send(b.ctx, goalOf("next"), nil))
+	take(b, m.started, "the next goal")
+	ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond) // longer than CancelFor
+	defer cancel()
+	if s, err := g.Result(ctx, resultOf()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the goal after one that was given up ended: status %d, %v", s, err)
+	}
+	if err := g.Cancel(b.ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -93,7 +93,7 @@ func film(tb testing.TB, e rosbridge.Encoding, n int) []time.Duration {
 // wire is the loopback, and the server's own encoding is in them.
 func TestPictures(t *testing.T) {
 	for _, e := range []rosbridge.Encoding{rosbridge.CBORRaw, rosbridge.CBOR, rosbridge.JSON} {
-		took := film(t, e, 20)
+		took := film(t, e, 10)
 		slices.Sort(took)
 		t.Logf("%s: p50 %v, longest %v", e, took[len(took)/2].Round(10*time.Microsecond), took[len(took)-1].Round(10*time.Microsecond))
 	}

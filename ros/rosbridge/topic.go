@@ -55,7 +55,11 @@ func (n *Node) Subscribe(topic ros.Topic, f func(ros.Incoming)) (ros.Subscriptio
 	}
 	if fd == nil {
 		topic.QoS.Depth = depth
-		fd = n.newFeed(topic.Name, typ, topic.QoS, n.cfg.Encodings[topic.Name])
+		wish := n.cfg.Encodings[topic.Name]
+		if typ == statusType {
+			wish = JSON // this package reads it too
+		}
+		fd = n.newFeed(topic.Name, typ, topic.QoS, wish)
 	} else if depth > fd.depth {
 		fd.depth = depth
 		fd.socket.repeat(fd.ann, n.subscribeFrame(fd))

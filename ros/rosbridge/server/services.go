@@ -14,7 +14,11 @@ import (
 func (c *client) callService(ctx context.Context, o *op) {
 	call, cancel := c.within(ctx, o)
 	defer cancel()
-	values, err := c.call(call, o)
+	asked := *o
+	if !strings.HasPrefix(asked.Service, "/") { // roslib asks for "rosapi/topics"
+		asked.Service = "/" + asked.Service
+	}
+	values, err := c.call(call, &asked)
 	a := answer{Op: "service_response", ID: c.idFor(o), Service: o.Service, Values: values, Result: ptr(err == nil)}
 	if err != nil {
 		if ctx.Err() == nil && call.Err() != nil {
