@@ -2,6 +2,7 @@ package safety
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/spatial/r3"
 
@@ -139,12 +140,16 @@ func partName(c robot.LinkClass, link string) string {
 	return link
 }
 
-// mm is a distance in words: millimetres, or how deep inside.
+// mm is a distance in words: millimetres, with a tenth where it is small, or how deep inside.
 func mm(d float64) string {
+	d *= 1e3
 	if d < 0 {
-		return fmt.Sprintf("%.0f mm inside", -1e3*d)
+		return fmt.Sprintf("%.0f mm inside", -d)
 	}
-	return fmt.Sprintf("%.0f mm", 1e3*d)
+	if d < 10 && math.Abs(d-math.Round(d)) >= 0.05 {
+		return fmt.Sprintf("%.1f mm", d)
+	}
+	return fmt.Sprintf("%.0f mm", d)
 }
 
 func at(p r3.Vec) string { return fmt.Sprintf("(%.3f, %.3f, %.3f)", p.X, p.Y, p.Z) }

@@ -192,6 +192,21 @@ func TestGoTrouble(t *testing.T) {
 	}
 }
 
+// What is said of a contact is where it came to rest, as the outcome's poses have it, and not where it was cut.
+func TestContactSaysWhereItRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		p := r.plan(r3.Vec{Y: 0.3, Z: -0.2})
+		r.body.Break(robottest.Faults{ContactFrom: 500 * time.Millisecond, Contact: 45, Coast: 300 * time.Millisecond})
+		o := r.run(p)
+		r.expect(o, robot.ResultContact, robot.StopConfirmed, "45 N")
+		want := fmt.Sprintf(", %.0f mm and %.1f degrees from the goal", o.Realized.Dist(o.Ordered)*1e3, o.Realized.Angle(o.Ordered)*180/math.Pi)
+		if !strings.HasSuffix(o.Why, want) {
+			t.Errorf("%q, and it rests%s", o.Why, want)
+		}
+	})
+}
+
 func TestGoFollowError(t *testing.T) { synctest.Test(t, goFollowError) }
 
 func goFollowError(t *testing.T) {

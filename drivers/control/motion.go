@@ -34,6 +34,7 @@ type ending struct {
 	stopped    bool         // Stop was called: its ladder is at work
 	result     robot.Result // what a cut means if the goal was not reached
 	why        string
+	short      bool  // say how far from the goal it came to rest
 	settled    bool  // seen at rest at the goal
 	frozen     bool  // readings cannot be believed
 	notStarted error // the body refused and nothing moved
@@ -182,13 +183,13 @@ func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (en
 	m.looks++
 	capped := m.left.tick()
 	cut := func(r robot.Result, why string) (ending, bool) {
-		return ending{cut: true, result: r, why: why, frozen: m.frozen(now)}, true
+		return ending{cut: true, result: r, why: why, short: r == robot.ResultStoppedShort, frozen: m.frozen(now)}, true
 	}
 	switch {
 	case s.Mode == robot.ModeFaulted || s.Mode == robot.ModeRunstopped:
 		return cut(robot.ResultFaulted, fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault)))
 	case capped:
-		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %s s cap on motions%s", strconv.FormatFloat(math.Round(m.deadline.Sub(m.start).Seconds()*10)/10, 'f', -1, 64), m.remaining()))
+		return cut(robot.ResultStoppedShort, fmt.Sprintf("stopped at the %s s cap on motions", strconv.FormatFloat(math.Round(m.deadline.Sub(m.start).Seconds()*10)/10, 'f', -1, 64)))
 	case now.Sub(m.good.Received).Abs() > c.set.StateAge:
 		return cut(robot.ResultUnknown, fmt.Sprintf("no complete joint state for %v, limit %v", now.Sub(m.good.Received).Round(time.Millisecond), c.set.StateAge))
 	}

@@ -187,6 +187,9 @@ func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 		Took: m.took(), Planned: m.plan.Traj.Duration(),
 		JawFrom: m.before.Jaw, JawTo: m.good.Jaw, Why: end.why, Followed: m.followed,
 	}
+	if end.short { // where it rests, as the outcome has it, and not where it was when it was cut
+		o.Why += m.remaining()
+	}
 	if still && !end.frozen {
 		o.Stop = robot.StopConfirmed
 	}

@@ -113,7 +113,7 @@ func (m *motion) watchArm(s robot.State, now time.Time) (ending, bool) {
 		w.there = el
 	}
 	cut := func(r robot.Result, why string) (ending, bool) {
-		return ending{cut: true, result: r, why: why + m.remaining(), frozen: m.frozen(now)}, true
+		return ending{cut: true, result: r, why: why, short: true, frozen: m.frozen(now)}, true
 	}
 	rise := s.Contact - m.before.Contact
 	switch {
