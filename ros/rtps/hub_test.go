@@ -142,7 +142,7 @@ func (p *port) index() int   { return 0 }
 
 func (p *port) nap(d time.Duration) { time.Sleep(d) }
 
-func (p *port) listen(f func(b []byte, a netip.AddrPort)) {
+func (p *port) listen(f func(b []byte, from netip.AddrPort) int) {
 	p.wg.Go(func() {
 		for {
 			select {

@@ -15,13 +15,13 @@ import (
 // carrier takes datagrams to others. The participant's only one is network; tests have others, without sockets.
 type carrier interface {
 	send(b []byte, to netip.AddrPort)
-	multicast(b []byte)                        // to whoever listens on each interface
-	locators() (meta, user []netip.AddrPort)   // where we want discovery and samples
-	local(a netip.Addr) (ours, linked bool)    // a is an address of this host; is on a link of ours
-	rescan() bool                              // looks at the interfaces again; true when the locators changed
-	index() int                                // participant index that the ports were made from
-	listen(f func(b []byte, a netip.AddrPort)) // gives what comes until close; returns at once
-	nap(d time.Duration)                       // sleeps, for pacing
+	multicast(b []byte)                                       // to whoever listens on each interface
+	locators() (meta, user []netip.AddrPort)                  // where we want discovery and samples
+	local(a netip.Addr) (ours, linked bool)                   // a is an address of this host; is on a link of ours
+	rescan() bool                                             // looks at the interfaces again; true when the locators changed
+	index() int                                               // participant index that the ports were made from
+	listen(f func(b []byte, from netip.AddrPort) (ahead int)) // see readAll; returns at once
+	nap(d time.Duration)                                      // sleeps, for pacing
 	close()
 }
 
@@ -261,23 +261,12 @@ func (n *network) multicast(b []byte) {
 	}
 }
 
-func (n *network) listen(f func(b []byte, a netip.AddrPort)) {
+func (n *network) listen(f func(b []byte, from netip.AddrPort) (ahead int)) {
 	for _, c := range []*net.UDPConn{n.meta, n.user, n.hear} {
 		if c == nil {
 			continue
 		}
-		n.wg.Go(func() {
-			buf := make([]byte, 65536)
-			for {
-				k, from, err := c.ReadFromUDPAddrPort(buf)
-				if errors.Is(err, net.ErrClosed) {
-					return
-				}
-				if err == nil {
-					f(buf[:k], from)
-				}
-			}
-		})
+		n.wg.Go(func() { readAll(c, f) })
 	}
 }
 

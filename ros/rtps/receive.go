@@ -10,22 +10,26 @@ type receiver struct {
 	forUs   bool
 	stamp   wireTime
 	out     message // answers are made here
+	ahead   int     // bytes of a sample that are soon to come
 	matched [1]*Reader
 }
 
-// receive reads one datagram from a socket. Its bytes are the caller's again afterwards.
-func (p *Participant) receive(b []byte, from netip.AddrPort) {
+// receive reads one datagram from a socket. Its bytes are the caller's again afterwards. It says how many bytes of the same
+// sample are soon to come.
+func (p *Participant) receive(b []byte, from netip.AddrPort) (ahead int) {
 	p.count.in.Add(1)
 	p.count.inBytes.Add(uint64(len(b)))
 	if p.cfg.Wire != nil && !p.cfg.Wire(Datagram{Addr: from, Data: b}) {
-		return
+		return 0
 	}
 	x := p.receivers.Get().(*receiver)
-	x.from, x.stamp, x.forUs = from, wireTime{}, true
+	x.from, x.stamp, x.forUs, x.ahead = from, wireTime{}, true, 0
 	if !x.datagram(b) {
 		p.count.malformed.Add(1)
 	}
+	ahead = x.ahead
 	p.receivers.Put(x)
+	return ahead
 }
 
 // datagram reads the submessages of a datagram, as far as they can be read.

@@ -187,7 +187,7 @@ func (r *Reader) skip(w *writerProxy, to int64) {
 }
 
 // onFragment takes one or more pieces of a sample.
-func (r *Reader) onFragment(in *incoming, _ *receiver) {
+func (r *Reader) onFragment(in *incoming, x *receiver) {
 	n := (in.total + in.size - 1) / in.size
 	if int64(in.first) > int64(n) {
 		return
@@ -218,6 +218,7 @@ func (r *Reader) onFragment(in *incoming, _ *receiver) {
 		}
 		body = body[want:]
 	}
+	x.ahead = a.left * a.size
 	if a.left == 0 {
 		s := a.s
 		a.s = nil
