@@ -128,7 +128,7 @@ func TestRefuses(t *testing.T) {
 		}
 		// The first error stays, and nothing more is read.
 		first := r.Err()
-		if r.Uint8() != 0 || r.String("old", 0, "") != "" || r.Remaining() != 0 || !r.End() || r.Err() != first {
+		if r.Uint8() != 0 || r.String("old", 0, "") != "" || r.Remaining() != 0 || !r.End() || !errors.Is(r.Err(), first) {
 			t.Errorf("%s: it reads on after an error", c.name)
 		}
 	}
