@@ -58,7 +58,7 @@ const (
 	feedbackGrace = 20 * time.Millisecond
 
 	// rospy answers the header of a connection a moment before it publishes on it; a result in between would be lost.
-	settled = 100 * time.Millisecond
+	settled = 200 * time.Millisecond
 )
 
 // ActionClient implements ros.Node.

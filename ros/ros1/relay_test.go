@@ -2,6 +2,7 @@ package ros1
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -61,7 +62,7 @@ func TestRelay(t *testing.T) {
 
 func there[T any, P msg.Ptr[T]](t *testing.T, n ros.Node, name string, want P) {
 	t.Helper()
-	got := make(chan P, 1)
+	got := make(chan P, 20)
 	sub, err := ros.Subscribe(n, "/back/"+name, ros.Default(), func(m P, i ros.Info) {
 		if i.Publisher != "/relay" {
 			t.Errorf("%s came from %q", name, i.Publisher)
@@ -82,10 +83,20 @@ func there[T any, P msg.Ptr[T]](t *testing.T, n ros.Node, name string, want P) {
 	if err := pub.Ready(ready(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := pub.Send(t.Context(), want); err != nil {
-		t.Fatal(err)
+	back := P(nil)
+	for tries := 0; back == nil; tries++ { // rospy may answer our connection before it publishes on it
+		if err := pub.Send(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case back = <-got:
+		case <-time.After(time.Second):
+			if tries == 15 {
+				t.Fatalf("%s does not come back", name)
+			}
+		}
 	}
-	if d := cmp.Diff(want, take(t, got, name), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(want, back, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("%s came back otherwise:\n%s", name, d)
 	}
 }
