@@ -69,7 +69,7 @@ func latchedLine(w io.Writer, why, socket string) error {
 	if why == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nIt is LATCHED: %s.\nNothing moves until an operator has looked at the robot: bin/viactl --socket %s clear, and then arm instead of clear\n", why, socket)
+	_, err := fmt.Fprintf(w, "\nIt is LATCHED: %s.\nNothing moves until an operator has looked at the robot, and then:\n\n  bin/viactl --socket %s clear\n  bin/viactl --socket %s arm\n", why, socket, socket)
 	return err
 }
 
