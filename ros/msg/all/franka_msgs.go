@@ -73,6 +73,22 @@ func newFrankaMsgs(name string) msg.Message {
 		return new(franka_msgs.Move_SendGoal_Request)
 	case "action/Move_SendGoal_Response":
 		return new(franka_msgs.Move_SendGoal_Response)
+	case "action/PTPMotion_Feedback":
+		return new(franka_msgs.PTPMotion_Feedback)
+	case "action/PTPMotion_FeedbackMessage":
+		return new(franka_msgs.PTPMotion_FeedbackMessage)
+	case "action/PTPMotion_GetResult_Request":
+		return new(franka_msgs.PTPMotion_GetResult_Request)
+	case "action/PTPMotion_GetResult_Response":
+		return new(franka_msgs.PTPMotion_GetResult_Response)
+	case "action/PTPMotion_Goal":
+		return new(franka_msgs.PTPMotion_Goal)
+	case "action/PTPMotion_Result":
+		return new(franka_msgs.PTPMotion_Result)
+	case "action/PTPMotion_SendGoal_Request":
+		return new(franka_msgs.PTPMotion_SendGoal_Request)
+	case "action/PTPMotion_SendGoal_Response":
+		return new(franka_msgs.PTPMotion_SendGoal_Response)
 	case "msg/CollisionIndicators":
 		return new(franka_msgs.CollisionIndicators)
 	case "msg/Elbow":
@@ -83,6 +99,8 @@ func newFrankaMsgs(name string) msg.Message {
 		return new(franka_msgs.FrankaRobotState)
 	case "msg/GraspEpsilon":
 		return new(franka_msgs.GraspEpsilon)
+	case "msg/TargetStatus":
+		return new(franka_msgs.TargetStatus)
 	case "srv/SetCartesianStiffness_Request":
 		return new(franka_msgs.SetCartesianStiffness_Request)
 	case "srv/SetCartesianStiffness_Response":
@@ -150,11 +168,20 @@ func namesFrankaMsgs(out []string) []string {
 		"franka_msgs/action/Move_Result",
 		"franka_msgs/action/Move_SendGoal_Request",
 		"franka_msgs/action/Move_SendGoal_Response",
+		"franka_msgs/action/PTPMotion_Feedback",
+		"franka_msgs/action/PTPMotion_FeedbackMessage",
+		"franka_msgs/action/PTPMotion_GetResult_Request",
+		"franka_msgs/action/PTPMotion_GetResult_Response",
+		"franka_msgs/action/PTPMotion_Goal",
+		"franka_msgs/action/PTPMotion_Result",
+		"franka_msgs/action/PTPMotion_SendGoal_Request",
+		"franka_msgs/action/PTPMotion_SendGoal_Response",
 		"franka_msgs/msg/CollisionIndicators",
 		"franka_msgs/msg/Elbow",
 		"franka_msgs/msg/Errors",
 		"franka_msgs/msg/FrankaRobotState",
 		"franka_msgs/msg/GraspEpsilon",
+		"franka_msgs/msg/TargetStatus",
 		"franka_msgs/srv/SetCartesianStiffness_Request",
 		"franka_msgs/srv/SetCartesianStiffness_Response",
 		"franka_msgs/srv/SetForceTorqueCollisionBehavior_Request",

@@ -165,6 +165,11 @@ func (*Grasp_Goal) ActionHashes() msg.ActionHashes {
 	}
 }
 
+// SetDefaults gives the fields that have a default value in the definition that value.
+func (m *Grasp_Goal) SetDefaults() {
+	m.Epsilon.SetDefaults()
+}
+
 // MarshalCDR appends the message.
 func (m *Grasp_Goal) MarshalCDR(w *cdr.Writer) {
 	w.Float64(m.Width)
@@ -237,6 +242,11 @@ func (*Grasp_SendGoal_Request) TypeHash() string {
 // ServiceHash is the RIHS01 hash of the service franka_msgs/action/Grasp_SendGoal.
 func (*Grasp_SendGoal_Request) ServiceHash() string {
 	return "RIHS01_a94dcc7a1de6b32e4480f689af1c5c193311a715ca616349dd8bd78d39410af6"
+}
+
+// SetDefaults gives the fields that have a default value in the definition that value.
+func (m *Grasp_SendGoal_Request) SetDefaults() {
+	m.Goal.SetDefaults()
 }
 
 // MarshalCDR appends the message.

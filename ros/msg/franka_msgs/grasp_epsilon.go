@@ -22,6 +22,12 @@ func (*GraspEpsilon) TypeHash() string {
 	return "RIHS01_387fda91ae7324c144958fa617e7d5dc21f99d6b054b141b073ead3d082f46d3"
 }
 
+// SetDefaults gives the fields that have a default value in the definition that value.
+func (m *GraspEpsilon) SetDefaults() {
+	m.Inner = 0.005
+	m.Outer = 0.005
+}
+
 // MarshalCDR appends the message.
 func (m *GraspEpsilon) MarshalCDR(w *cdr.Writer) {
 	w.Float64(m.Inner)
