@@ -25,18 +25,20 @@ func (n *Node) decodeInto(d *jsonDecoder, into any) error {
 // Where the goal's id on the robot is not known and cancelling by the id on this wire shows no effect in time, every goal
 // of the action is cancelled: a cancel that does nothing is the greater harm.
 func (g *goal) Cancel(ctx context.Context) error {
-	return g.cancel(ctx, func(round int) bool { return round > 0 }) // the status topic may be about to say the id
+	return g.cancel(ctx, func(round int) (bool, error) {
+		return g.cancelOnce(ctx, round > 0) // the status topic may be about to say the id
+	})
 }
 
-// cancel asks until it is heard; all says whether a round may cancel every goal when the id is not known.
-func (g *goal) cancel(ctx context.Context, all func(round int) bool) error {
+// cancel asks until it is heard; once asks one time.
+func (g *goal) cancel(ctx context.Context, once func(round int) (taken bool, err error)) error {
 	if g.cancelling() {
 		return nil
 	}
 	var last error
 	var no *ros.Rejected
 	for round, refused := 0, 0; ; round++ {
-		taken, err := g.cancelOnce(ctx, all(round))
+		taken, err := once(round)
 		if taken || g.cancelling() {
 			return nil
 		}
@@ -79,7 +81,8 @@ func (g *goal) cancelling() bool {
 	return g.status >= ros.GoalCanceling || (g.finished && g.end.err == nil)
 }
 
-// cancelOnce asks once in both ways. taken says that there is nothing more to do.
+// cancelOnce asks once in both ways; all says whether every goal may be cancelled when the id is not known. taken says
+// that there is nothing more to do.
 func (g *goal) cancelOnce(ctx context.Context, all bool) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*g.n.cfg.CancelEvery)
 	defer cancel()
@@ -120,7 +123,18 @@ func (n *Node) abandon(g *goal) {
 	go n.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, n.cfg.CancelFor)
 		defer cancel()
-		err := g.cancel(ctx, func(round int) bool { return round > 0 && round <= abandonAll && !n.runs(g.action.name) })
+		err := g.cancel(ctx, func(round int) (bool, error) {
+			if round == 0 || round > abandonAll {
+				return g.cancelOnce(ctx, false)
+			}
+			select {
+			case g.action.turn <- struct{}{}: // no goal is sent meanwhile
+				defer func() { <-g.action.turn }()
+				return g.cancelOnce(ctx, !n.runs(g.action.name))
+			default:
+				return g.cancelOnce(ctx, false)
+			}
+		})
 		if err != nil {
 			n.storm.warn("a goal was left behind and could not be cancelled", "action", g.action.name, "why", err)
 		}

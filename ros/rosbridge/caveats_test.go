@@ -457,7 +457,7 @@ func TestGivingUpEndsNothingElse(t *testing.T) {
 	b := newBench(t, server.Caveats{RejectedHangs: true})
 	m := b.moves()
 	c := b.sends(b.dial(func(c *rosbridge.Config) {
-		c.AcceptTimeout, c.CancelEvery, c.CancelFor = 50*time.Millisecond, 5*time.Millisecond, 200*time.Millisecond
+		c.AcceptTimeout, c.CancelEvery, c.CancelFor = 500*time.Millisecond, 5*time.Millisecond, 200*time.Millisecond
 	}))
 	if _, err := c.Send(b.ctx, goalOf("refuse"), nil); !errors.As(err, new(*ros.Gone)) {
 		t.Fatal(err)
