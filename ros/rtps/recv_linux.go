@@ -13,7 +13,7 @@ import (
 // woke for each of them, some 30 µs apart on the loopback, would spend more on that than on the pieces.
 const (
 	readAhead = 256 << 10
-	collect   = 100 * time.Microsecond
+	collect   = 200 * time.Microsecond
 )
 
 // readAll gives what comes to f until the socket is closed. f says how many bytes of a sample in pieces are yet to come.
