@@ -61,6 +61,9 @@ func (r *Reader) Rest() []byte { return r.data[r.pos:] }
 // within another.
 func (r *Reader) End() bool { return (r.pos+3)&^3 >= len(r.data) }
 
+// EndOfEmpty is End for a message that had no fields at all in older releases: one zero byte, and padding.
+func (r *Reader) EndOfEmpty() bool { return r.Remaining() <= 4 }
+
 // Fail makes the reader fail, unless it has failed already.
 func (r *Reader) Fail(field, why string) {
 	if r.err == nil {

@@ -15,6 +15,7 @@ import (
 	"viad/ros/msg/all"
 	"viad/ros/msg/control_msgs"
 	"viad/ros/msg/controller_manager_msgs"
+	"viad/ros/msg/franka_msgs"
 	"viad/ros/msg/geometry_msgs"
 	"viad/ros/msg/rmw_dds_common"
 	"viad/ros/msg/sensor_msgs"
@@ -191,6 +192,12 @@ func TestDistributions(t *testing.T) {
 
 // The answer of an older release ends before the message; what a message had before does not stay.
 func TestOlderReleasesEndEarlier(t *testing.T) {
+	for _, payload := range []string{"00010000 00", "00010000 00000000", "00010000"} {
+		move, r := &franka_msgs.Move_Feedback{CurrentWidth: 1}, cdr.NewReader(unhex(t, payload), cdr.Humble)
+		if move.UnmarshalCDR(r); r.Err() != nil || move.CurrentWidth != 0 {
+			t.Errorf("%s: %+v %v", payload, move, r.Err())
+		}
+	}
 	m := &controller_manager_msgs.SwitchController_Response{Message: "old"}
 	r := cdr.NewReader(unhex(t, "00010000 01 000000"), cdr.Humble)
 	if m.UnmarshalCDR(r); r.Err() != nil || !m.Ok || m.Message != "" {

@@ -65,7 +65,11 @@ func (g *emitter) writeNested(t fieldType, name, where string) {
 func (g *emitter) read(f field) {
 	if f.newer {
 		// A message that is read into again must not keep what it had.
-		g.printf("if r.End() {\n")
+		end := "End"
+		if g.e.fields[0] == f {
+			end = "EndOfEmpty"
+		}
+		g.printf("if r.%s() {\n", end)
 		for _, o := range g.e.merged[slices.IndexFunc(g.e.merged, func(o field) bool { return o.name == f.name }):] {
 			g.printf("m.%s = %s\n", camel(o.name), g.zero(o.typ))
 		}

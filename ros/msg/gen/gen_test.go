@@ -89,6 +89,7 @@ func TestHashesAreThoseOfROS(t *testing.T) {
 		"control_msgs/action/PointHead_FeedbackMessage":    "b1f724f986375e8f9cf96246c232cdb29362398ce352c645e2af8f99b28743f2",
 		"control_msgs/action/PointHead_Result":             "76d221e8719cd8560d7fe478d8e18995fa595e812aa3f14fcef9c1802c350505",
 		"franka_msgs/srv/SetForceTorqueCollisionBehavior":  "498692c68cbe7d868ca0b90256f9f3c7a51b44b5b33d7a39d28fc06ab01bd2e2",
+		"franka_msgs/srv/ErrorRecovery_Response":           "4b07ee3ea2f269727bbdb476ac69f73a75e96c19a3978409332c316d2f4d176b",
 		"rcl_interfaces/srv/DescribeParameters":            "845b484d71eb0673dae682f2e3ba3c4851a65a3dcfb97bddd82c5b57e91e4cff",
 		"rcl_interfaces/srv/GetParameters":                 "bf9803d5c74cf989a5de3e0c2e99444599a627c7ff75f97b8c05b01003675cbc",
 		"rcl_interfaces/srv/GetParameterTypes":             "da199c878688b3e530bdfe3ca8f74cb9fa0c303101e980a9e8f260e25e1c80ca",

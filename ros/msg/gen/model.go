@@ -133,7 +133,10 @@ func (d *definitions) check(older map[string]map[string]*entry) error {
 	for _, name := range d.names {
 		e := d.entries[name]
 		optional := false
-		for _, f := range e.merged {
+		for i, f := range e.merged {
+			if f.newer && i == 0 && d.leastOf(f.typ) < 8 {
+				return fmt.Errorf("%s.%s may be absent, and is too short to be told from the byte of an empty message", name, f.name)
+			}
 			if f.typ.pkg != "" && d.of(f.typ) == nil {
 				return fmt.Errorf("%s.%s: no definition of %s/%s", name, f.name, f.typ.pkg, f.typ.base)
 			}
