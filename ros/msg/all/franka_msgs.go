@@ -101,6 +101,10 @@ func newFrankaMsgs(name string) msg.Message {
 		return new(franka_msgs.GraspEpsilon)
 	case "msg/TargetStatus":
 		return new(franka_msgs.TargetStatus)
+	case "srv/ErrorRecovery_Request":
+		return new(franka_msgs.ErrorRecovery_Request)
+	case "srv/ErrorRecovery_Response":
+		return new(franka_msgs.ErrorRecovery_Response)
 	case "srv/SetCartesianStiffness_Request":
 		return new(franka_msgs.SetCartesianStiffness_Request)
 	case "srv/SetCartesianStiffness_Response":
@@ -182,6 +186,8 @@ func namesFrankaMsgs(out []string) []string {
 		"franka_msgs/msg/FrankaRobotState",
 		"franka_msgs/msg/GraspEpsilon",
 		"franka_msgs/msg/TargetStatus",
+		"franka_msgs/srv/ErrorRecovery_Request",
+		"franka_msgs/srv/ErrorRecovery_Response",
 		"franka_msgs/srv/SetCartesianStiffness_Request",
 		"franka_msgs/srv/SetCartesianStiffness_Response",
 		"franka_msgs/srv/SetForceTorqueCollisionBehavior_Request",

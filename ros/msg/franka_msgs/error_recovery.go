@@ -261,3 +261,64 @@ func (m *ErrorRecovery_SendGoal_Response) UnmarshalCDR(r *cdr.Reader) {
 	m.Accepted = r.Bool()
 	m.Stamp.UnmarshalCDR(r)
 }
+
+// ErrorRecovery_Request is franka_msgs/srv/ErrorRecovery_Request.
+type ErrorRecovery_Request struct{}
+
+// TypeName is franka_msgs/srv/ErrorRecovery_Request.
+func (*ErrorRecovery_Request) TypeName() string {
+	return "franka_msgs/srv/ErrorRecovery_Request"
+}
+
+// TypeHash is the type's RIHS01 hash.
+func (*ErrorRecovery_Request) TypeHash() string {
+	return "RIHS01_e96c0a514144a5f4b4a2d847ed7b48838f219325c5c35035cbc76724476dc96b"
+}
+
+// ServiceHash is the RIHS01 hash of the service franka_msgs/srv/ErrorRecovery.
+func (*ErrorRecovery_Request) ServiceHash() string {
+	return "RIHS01_c59446bec8a337176a459ff8d5ce314d753650c9aa0605aa5fa1d8191fee2d65"
+}
+
+// MarshalCDR appends the message.
+func (*ErrorRecovery_Request) MarshalCDR(w *cdr.Writer) {
+	w.Empty()
+}
+
+// UnmarshalCDR reads the message.
+func (*ErrorRecovery_Request) UnmarshalCDR(r *cdr.Reader) {
+	r.Empty()
+}
+
+// ErrorRecovery_Response is franka_msgs/srv/ErrorRecovery_Response.
+type ErrorRecovery_Response struct {
+	Success bool   `json:"success"`
+	Error   string `json:"error"`
+}
+
+// TypeName is franka_msgs/srv/ErrorRecovery_Response.
+func (*ErrorRecovery_Response) TypeName() string {
+	return "franka_msgs/srv/ErrorRecovery_Response"
+}
+
+// TypeHash is the type's RIHS01 hash.
+func (*ErrorRecovery_Response) TypeHash() string {
+	return "RIHS01_4b07ee3ea2f269727bbdb476ac69f73a75e96c19a3978409332c316d2f4d176b"
+}
+
+// ServiceHash is the RIHS01 hash of the service franka_msgs/srv/ErrorRecovery.
+func (*ErrorRecovery_Response) ServiceHash() string {
+	return "RIHS01_c59446bec8a337176a459ff8d5ce314d753650c9aa0605aa5fa1d8191fee2d65"
+}
+
+// MarshalCDR appends the message.
+func (m *ErrorRecovery_Response) MarshalCDR(w *cdr.Writer) {
+	w.Bool(m.Success)
+	w.String(m.Error, 0, "franka_msgs/ErrorRecovery_Response.error")
+}
+
+// UnmarshalCDR reads the message.
+func (m *ErrorRecovery_Response) UnmarshalCDR(r *cdr.Reader) {
+	m.Success = r.Bool()
+	m.Error = r.String(m.Error, 0, "franka_msgs/ErrorRecovery_Response.error")
+}

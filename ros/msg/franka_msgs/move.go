@@ -40,7 +40,7 @@ func (m *Move_Feedback) MarshalCDR(w *cdr.Writer) {
 
 // UnmarshalCDR reads the message.
 func (m *Move_Feedback) UnmarshalCDR(r *cdr.Reader) {
-	if r.End() {
+	if r.EndOfEmpty() {
 		m.CurrentWidth = 0
 		return
 	}

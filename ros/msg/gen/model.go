@@ -134,7 +134,7 @@ func (d *definitions) check(older map[string]map[string]*entry) error {
 		e := d.entries[name]
 		optional := false
 		for i, f := range e.merged {
-			if f.newer && i == 0 && d.leastOf(f.typ) < 8 {
+			if f.newer && i == 0 && d.all(e) <= 4 {
 				return fmt.Errorf("%s.%s may be absent, and is too short to be told from the byte of an empty message", name, f.name)
 			}
 			if f.typ.pkg != "" && d.of(f.typ) == nil {
@@ -236,6 +236,15 @@ func wrap(out map[string]*entry, pkg, name string) {
 	add("_GetResult_Request", "_GetResult", id)
 	add("_GetResult_Response", "_GetResult", field{name: "status", typ: fieldType{base: "int8"}}, field{name: "result", typ: own("_Result")})
 	add("_FeedbackMessage", "", id, field{name: "feedback", typ: own("_Feedback")})
+}
+
+// all is the fewest bytes that all of e's newest fields take on the wire.
+func (d *definitions) all(e *entry) int {
+	n := 0
+	for _, f := range e.fields {
+		n += d.leastOf(f.typ)
+	}
+	return n
 }
 
 // least is the fewest bytes that e takes on the wire, paddings not counted.

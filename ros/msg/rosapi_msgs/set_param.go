@@ -68,7 +68,7 @@ func (m *SetParam_Response) MarshalCDR(w *cdr.Writer) {
 
 // UnmarshalCDR reads the message.
 func (m *SetParam_Response) UnmarshalCDR(r *cdr.Reader) {
-	if r.End() {
+	if r.EndOfEmpty() {
 		m.Successful = false
 		m.Reason = ""
 		return
