@@ -58,9 +58,8 @@ func (l *latchFile) read() (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxLatch+1))
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return k, err
 	}
 	if len(b) > maxLatch {

@@ -27,7 +27,6 @@ func TestAStopNamesWhoAskedForIt(t *testing.T) {
 		"viactl takeover":   {func(_ *testing.T, d *daemon) { d.ask(operator.OpTakeOver) }, "stopped by the take-over by viactl (uid "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			log := &pages{}
 			d := startWith(t, "twin-franka.yaml", func(f *Config) { change(f); realTime(f) }, func(*System) {}, logTo(log))
 			a := connect(t, d.MCP(), tokens["driver ann"])

@@ -196,7 +196,7 @@ func (g *Guard) halt(ctx context.Context, ladder func(context.Context) error, mo
 	case <-ctx.Done():
 		err = fmt.Errorf("no answer within %v", g.lim.StopTime)
 	}
-	took := append(more, slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime))
+	took := append(slices.Clip(more), slog.Duration("took", g.clock.Now().Sub(begun)), slog.Duration("limit", g.lim.StopTime))
 	if to := g.inner.State(); from.Complete(g.model) && to.Complete(g.model) {
 		took = append(took, slog.Float64("coasted", g.kin.Tool(from.Base, from.Q).Dist(g.kin.Tool(to.Base, to.Q))))
 	}

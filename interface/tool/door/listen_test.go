@@ -6,11 +6,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -148,10 +150,7 @@ func gone(t *testing.T, c net.Conn) bool {
 		t.Fatal(err)
 	}
 	_, err := c.Read(make([]byte, 1))
-	if e, ok := err.(net.Error); ok && e.Timeout() {
-		return false
-	}
-	return err != nil
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Whoever only holds connections keeps nobody out, however they are held, and nobody who is being answered goes.
