@@ -27,7 +27,7 @@ type Contest struct {
 // Run says what both saw: latency from before the publisher's write to the decoded message, and the CPU time of the whole
 // process between its first and its last picture.
 func (c Contest) Run(ctx context.Context) (ours, theirs Event, err error) {
-	f := Flow{Kind: Image(), Topic: "image", QoS: ros.Default(), Size: ImageSize, Count: c.Count, Rate: c.Rate}
+	f := Flow{Kind: Image(), Topic: "image", QoS: ros.QoS{Reliable: true, Depth: 100}, Size: ImageSize, Count: c.Count, Rate: c.Rate}
 	args := append(f.Args(), "verify=0")
 	subscribe := func() (*Peer, error) {
 		p, err := Start(ctx, Setup{Vendor: FastDDS, Mode: "subscribe", Domain: c.Domain, Args: args})

@@ -62,7 +62,7 @@ func TestFirstHeartbeatLost(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", v, lost), func(t *testing.T) {
 				ctx := budget(t, 30*time.Second)
 				d := domain(t)
-				f := Flow{Kind: Image(), Topic: "image", QoS: ros.Default(), Size: ImageSize, Count: 5, Rate: 30}
+				f := Flow{Kind: Image(), Topic: "image", QoS: deep(), Size: ImageSize, Count: 5, Rate: 30}
 				p := peer(t, Setup{Vendor: v, Mode: "subscribe", Domain: d, Args: f.Args()})
 				var left atomic.Int64
 				left.Store(int64(lost))

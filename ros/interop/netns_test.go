@@ -98,8 +98,8 @@ func TestInNamespace(t *testing.T) {
 	}
 	for _, v := range Vendors {
 		for _, f := range []Flow{
-			{Kind: JointState(), Topic: "joint_states", QoS: ros.Default(), Count: 100, Rate: 100},
-			{Kind: Image(), Topic: "image", QoS: ros.Default(), Size: ImageSize, Count: 30, Rate: 30},
+			{Kind: JointState(), Topic: "joint_states", QoS: deep(), Count: 100, Rate: 100},
+			{Kind: Image(), Topic: "image", QoS: deep(), Size: ImageSize, Count: 30, Rate: 30},
 			{Kind: Image(), Topic: "image", QoS: ros.SensorData(), Size: ImageSize, Count: 30, Rate: 30, Settle: 300 * time.Millisecond},
 		} {
 			t.Run(fmt.Sprintf("%s/%s/reliable=%v", v, f.Kind.Name, f.QoS.Reliable), func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestInNamespace(t *testing.T) {
 		}
 		// On one machine Fast DDS talks with its like through shared memory; we have none and get UDP all the same.
 		t.Run(string(v)+"/one machine", func(t *testing.T) {
-			f := Flow{Kind: Image(), Topic: "image", QoS: ros.Default(), Size: ImageSize, Count: 15, Rate: 30}
+			f := Flow{Kind: Image(), Topic: "image", QoS: deep(), Size: ImageSize, Count: 15, Rate: 30}
 			side := participant(t, 1, func(c *rtps.Config) { c.Localhost = false })
 			t.Run("from", func(t *testing.T) { fromPeer(t, side, Setup{Vendor: v, Stock: true, Domain: 1}, f) })
 			t.Run("to", func(t *testing.T) { toPeer(t, side, Setup{Vendor: v, Stock: true, Domain: 1}, f) })

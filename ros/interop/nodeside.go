@@ -12,7 +12,10 @@ type NodeSide struct{ ros.Node }
 
 type nodeSubscription struct{ ros.Subscription }
 
-func (s nodeSubscription) Lost() uint64 { return s.Stats().Lost }
+func (s nodeSubscription) Missed() (lost, dropped uint64) {
+	c := s.Stats()
+	return c.Lost, c.Dropped
+}
 
 type nodePublisher struct{ ros.Outlet }
 

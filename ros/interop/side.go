@@ -24,7 +24,8 @@ type Side interface {
 type Subscription interface {
 	Close() error
 	Publishers() int
-	Lost() uint64 // sent, and known not to have come
+	// Missed are samples that are known not to have come, and those that came and were not handed on.
+	Missed() (lost, dropped uint64)
 }
 
 // Publisher is a publisher on our side.
@@ -43,11 +44,15 @@ type wireSubscription struct{ *rtps.Reader }
 
 func (s wireSubscription) Publishers() int { return len(s.Matched()) }
 
-func (s wireSubscription) Lost() uint64 { _, lost, _ := s.Stats(); return lost }
+func (s wireSubscription) Missed() (lost, dropped uint64) {
+	_, lost, dropped = s.Stats()
+	return lost, dropped
+}
 
-// Subscribe is Side.Subscribe: the message is decoded into again and again.
+// Subscribe is Side.Subscribe: the message is decoded into again and again, and its bytes are the payload's.
 func (w Wire) Subscribe(k Kind, topic string, q ros.QoS, f func(msg.Message)) (Subscription, error) {
 	m, in := k.New(), cdr.NewReader(nil, cdr.Humble)
+	in.Borrow(true)
 	r, err := w.NewReader(rtps.ReaderConfig{Topic: "rt/" + topic, Type: k.Type, QoS: wireQoS(q)}, func(s *rtps.Sample) {
 		in.Reset(s.Payload, cdr.Humble)
 		m.UnmarshalCDR(in)
