@@ -22,6 +22,8 @@ type options struct {
 	rounds               int           // of physics
 	physics              time.Duration // per round, physics time
 	moves                int
+	pictures             int // over DDS, per round and subscriber
+	pictureRounds        int
 	keep, out, only, cpu string
 	robots, scenes       string
 }
@@ -34,9 +36,11 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 15, "rounds of physics, twin and C in turns")
 	flag.DurationVar(&o.physics, "physics", 2*time.Second, "physics time of a round")
 	flag.IntVar(&o.moves, "moves", 10, "executes of a 10 cm move")
+	flag.IntVar(&o.pictures, "pictures", 300, "pictures over DDS per round")
+	flag.IntVar(&o.pictureRounds, "picture-rounds", 6, "rounds of pictures over DDS; the order changes in each")
 	flag.StringVar(&o.keep, "keep", "", "folder that gets the pictures of both ways")
 	flag.StringVar(&o.out, "out", "docs/bench.md", "file that keeps the tables of a whole run")
-	flag.StringVar(&o.only, "only", "edit,steps,execute", "which parts")
+	flag.StringVar(&o.only, "only", "edit,steps,execute,ros", "which parts")
 	flag.StringVar(&o.robots, "robots", "fr3,stretch4", "whose physics")
 	flag.StringVar(&o.scenes, "scenes", "", "only scenes with these words in their name")
 	flag.StringVar(&o.cpu, "cpuprofile", "", "file for a CPU profile of this process, the daemon in it")
@@ -50,7 +54,7 @@ func main() {
 func run(o options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if o.blocks < 1 || o.edits < o.blocks || o.shots < o.blocks || o.rounds < 1 || o.moves < 1 {
+	if o.blocks < 1 || o.edits < o.blocks || o.shots < o.blocks || o.rounds < 1 || o.moves < 1 || o.pictures < 1 || o.pictureRounds < 1 {
 		return errors.New("every count must be at least 1, and edits and shots at least as many as blocks")
 	}
 	if o.cpu != "" {
@@ -70,7 +74,7 @@ func run(o options) (err error) {
 	for _, part := range []struct {
 		name string
 		do   func(context.Context, options, *report) error
-	}{{"edit", edit}, {"steps", steps}, {"execute", execute}} {
+	}{{"edit", edit}, {"steps", steps}, {"execute", execute}, {"ros", pictures}} {
 		if !strings.Contains(o.only, part.name) {
 			continue
 		}
@@ -88,7 +92,7 @@ func run(o options) (err error) {
 			}
 		}
 	}
-	if o.out == "" || len(rep.tables) < 3 || o.scenes != "" {
+	if o.out == "" || len(rep.tables) < 4 || o.scenes != "" {
 		return nil
 	}
 	return rep.save(o.out)
@@ -137,4 +141,17 @@ func execute(ctx context.Context, o options, rep *report) error {
 		rep.tables = append(rep.tables, executeTable(r))
 	}
 	return err
+}
+
+func pictures(ctx context.Context, o options, rep *report) error {
+	rs := make([]rosResult, 0, 2)
+	for _, rate := range []float64{30, 100} {
+		r, err := measureROS(ctx, rate, o)
+		if err != nil {
+			return fmt.Errorf("at %g pictures a second: %w", rate, err)
+		}
+		rs = append(rs, r)
+	}
+	rep.tables = append(rep.tables, rosTable(rs))
+	return nil
 }
