@@ -44,9 +44,28 @@ func (c *client) incoming(ctx context.Context, b []byte) {
 		c.say(ctx, nil, fmt.Sprintf("no JSON: %v", err))
 		return
 	}
+	if c.things() >= maxThings {
+		c.say(ctx, o.ID, "this client has too much going on")
+		return
+	}
 	if err := c.do(ctx, &o); err != nil {
 		c.say(ctx, o.ID, o.Op+": "+err.Error())
 	}
+}
+
+// maxThings bounds what one client may have: topics, services, actions and what runs for it.
+const maxThings = 4096
+
+func (c *client) things() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.outlets) + len(c.callers) + len(c.served) + len(c.acting) + int(c.running.Load())
+	for _, t := range c.subs {
+		t.mu.Lock()
+		n += len(t.asks)
+		t.mu.Unlock()
+	}
+	return n
 }
 
 func (c *client) do(ctx context.Context, o *op) error {
@@ -77,7 +96,7 @@ func (c *client) do(ctx context.Context, o *op) error {
 	case "send_action_goal":
 		c.inThread(cv.GoalsBlock, func() { c.sendGoal(ctx, o) })
 	case "cancel_action_goal":
-		c.wg.Go(func() { c.cancelGoal(ctx, o) })
+		c.inThread(false, func() { c.cancelGoal(ctx, o) })
 	case "advertise_action":
 		return c.advertiseAction(ctx, o)
 	case "unadvertise_action":
@@ -96,7 +115,11 @@ func (c *client) inThread(block bool, f func()) {
 		f()
 		return
 	}
-	c.wg.Go(f)
+	c.running.Add(1)
+	c.wg.Go(func() {
+		defer c.running.Add(-1)
+		f()
+	})
 }
 
 func drop[T interface{ Close() error }](c *client, of map[string]T, name string) error {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -142,6 +143,8 @@ type client struct {
 	cancel context.CancelFunc
 	out    chan frame
 	wg     sync.WaitGroup
+
+	running atomic.Int64 // calls and goals
 
 	mu        sync.Mutex
 	subs      map[string]*topicSub
