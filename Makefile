@@ -28,6 +28,7 @@ check: ## the race detector and longer forms: under 25 minutes more
 
 long: soak ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
+	$(GO) test -v -count 1 -timeout 1h ./ros/interop -long
 
 soak: ## 50,000 random, hostile and valid calls from four clients, with faults; figures in docs/soak.md
 	$(GO) test -v -count 1 -timeout 3h ./launch/soak -run TestSoak -calls 50000 -phases
@@ -56,7 +57,7 @@ lint: ## gofumpt, vet, golangci-lint, tidy
 	.ci/lint
 
 fmt: ## format all Go files
-	gofumpt -w cmd drivers interface launch perception safety sim .ci
+	gofumpt -w cmd drivers interface launch perception ros safety sim .ci
 
 generate: ## regenerate golden files
 	$(GO) test ./interface/tool ./interface/view -update
