@@ -265,7 +265,7 @@ func (s StopState) String() string {
 type Outcome struct {
 	Result   Result
 	Stop     StopState
-	Why      string // one sentence when the motion was cut short or went wrong, else empty
+	Why      string // one sentence when the motion was cut short, went wrong or was not borne out by pictures, else empty
 	Before   State  // state when motion began
 	After    State  // state after standstill
 	Ordered  geom.Pose
