@@ -17,19 +17,20 @@ const never = math.MaxInt64
 
 // Participant takes part in one domain. It may be used by many goroutines.
 type Participant struct {
-	cfg    Config
-	limits Limits
-	prefix GUIDPrefix
-	net    carrier
-	born   time.Time
-	pool   pool
-	alarm  alarm
-	static *statics
-	done   chan struct{}
-	wg     sync.WaitGroup
-	once   sync.Once
-	log    *slog.Logger
-	count  counters
+	cfg     Config
+	limits  Limits
+	prefix  GUIDPrefix
+	net     carrier
+	born    time.Time
+	pool    pool
+	alarm   alarm
+	static  *statics
+	done    chan struct{}
+	wg      sync.WaitGroup
+	once    sync.Once
+	leaving atomic.Bool // no announcement is sent any more
+	log     *slog.Logger
+	count   counters
 
 	receivers  sync.Pool    // of *receiver, one for each goroutine that reads from a socket
 	reassembly atomic.Int64 // bytes of unfinished samples, of all peers
@@ -46,11 +47,19 @@ type Participant struct {
 	sources    map[GUID][]*Reader // our readers that are matched with a writer of another
 	mismatches map[[2]GUID]Mismatch
 	watchers   []*watcher
+	departed   [64]departure // who said goodbye of late
+	departures int
 	nextID     uint32
 	spdpSeq    int64
 	announceAt int64
 	announced  int
 	assertAt   int64
+}
+
+// departure keeps an announcement that was overtaken by its sender's goodbye from raising the dead.
+type departure struct {
+	prefix GUIDPrefix
+	at     int64
 }
 
 type counters struct {
@@ -264,6 +273,7 @@ func (p *Participant) dropReader(r *Reader) {
 // return, and so must not be called from one.
 func (p *Participant) Close() error {
 	p.once.Do(func() {
+		p.leaving.Store(true)
 		p.goodbye()
 		p.mu.Lock()
 		p.closed = true

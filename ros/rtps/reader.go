@@ -231,7 +231,7 @@ func (r *Reader) match(q *peer, e *remote, to *dest) (added bool) {
 		return false
 	}
 	w := &writerProxy{
-		guid: e.GUID, remote: e, peer: q, to: to, reliable: r.qos.Reliable && e.QoS.Reliable, next: 1,
+		guid: e.GUID, remote: e, peer: q, vendor: q.info.Vendor, to: to, reliable: r.qos.Reliable && e.QoS.Reliable, next: 1,
 		pend: map[int64]*Sample{}, nackWait: int64(nackFirst),
 	}
 	r.byGUID[e.GUID] = w

@@ -65,25 +65,27 @@ type pace struct {
 	rate   int // bytes per second
 	most   int // burst that caused no loss
 	slowed int64
+
+	leastBurst, leastRate int
 }
 
 // Where the pace begins, and its bounds: bytes at once, and per second.
 const (
-	paceNearBurst  = 3 * fragmentNear
-	paceNearRate   = 400 << 20
-	paceFarBurst   = 48 << 10
-	paceFarRate    = 64 << 20
-	paceMostBurst  = 2 << 20
-	paceMostRate   = 1 << 30
-	paceLeastBurst = 32 << 10
-	paceLeastRate  = 16 << 20
-	paceSlowEvery  = 20 * time.Millisecond // losses closer together are one
+	paceNearBurst = 3 * fragmentNear
+	paceNearRate  = 400 << 20
+	paceFarBurst  = 48 << 10
+	paceFarRate   = 64 << 20
+	paceMostBurst = 2 << 20
+	paceMostRate  = 1 << 30
+	paceLarge     = 32 << 10              // samples from here on tell of the pace
+	paceSlowEvery = 20 * time.Millisecond // losses closer together are one
 )
 
 func newPace(near bool, now int64) pace {
-	p := pace{burst: paceFarBurst, rate: paceFarRate, most: paceMostBurst, at: now}
+	p := pace{burst: paceFarBurst, rate: paceFarRate, leastBurst: paceFarBurst / 2, leastRate: paceFarRate / 4, most: paceMostBurst, at: now}
 	if near {
 		p.burst, p.rate = paceNearBurst, paceNearRate
+		p.leastBurst, p.leastRate = fragmentNear, paceNearRate/4
 	}
 	p.credit = p.burst
 	return p
@@ -110,18 +112,17 @@ func (p *pace) slow(now int64) {
 		return
 	}
 	p.slowed = now
-	p.most = max(p.burst*3/4, paceLeastBurst)
-	p.burst = max(p.burst/2, paceLeastBurst)
-	p.rate = max(p.rate/2, paceLeastRate)
+	p.most = max(p.burst*3/4, p.leastBurst)
+	p.burst = max(p.burst/2, p.leastBurst)
+	p.rate = max(p.rate/2, p.leastRate)
 	p.credit = min(p.credit, p.burst)
 }
 
-// quicken follows an acknowledgement of n bytes, or samples that wait to be sent.
+// quicken follows an acknowledgement of a large sample, or samples that wait to be sent.
 func (p *pace) quicken() {
-	if next := p.burst + p.burst/16; next <= p.most {
-		p.burst = next
-		p.rate = min(p.rate+p.rate/16, paceMostRate)
-	}
+	p.rate = min(p.rate+p.rate/16, paceMostRate)
+	p.most = min(p.most+p.most/64, paceMostBurst)
+	p.burst = min(p.burst+p.burst/16, p.most)
 }
 
 // wasRepaired says whether the sample was sent again a moment ago, and notes that it is now if it was not.

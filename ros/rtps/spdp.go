@@ -68,7 +68,9 @@ func (p *Participant) tickAnnounce(now int64) (next int64) {
 	if p.announced%8 == 0 && p.net.rescan() {
 		p.log.Info("rtps: the network interfaces changed")
 	}
-	p.broadcast(p.announcement(nil))
+	if !p.leaving.Load() {
+		p.broadcast(p.announcement(nil))
+	}
 	return p.announceAt
 }
 
@@ -99,6 +101,9 @@ func (p *Participant) metaAddrs() []netip.AddrPort {
 	}
 	return out
 }
+
+// departedFor is how long the announcements of a participant that said goodbye are not believed.
+const departedFor = 2 * time.Second
 
 // mostLocators bounds the addresses of one participant or endpoint.
 const mostLocators = 16
@@ -152,6 +157,8 @@ func parseSPDP(body []byte) (d spdpData, ok bool) {
 func (p *Participant) onSPDP(prefix GUIDPrefix, body []byte, gone bool, from netip.AddrPort) {
 	if gone {
 		p.mu.Lock()
+		p.departed[p.departures%len(p.departed)] = departure{prefix, p.now()}
+		p.departures++
 		if q := p.peers[prefix]; q != nil {
 			p.dropPeer(q)
 		}
@@ -175,7 +182,7 @@ func (p *Participant) onSPDP(prefix GUIDPrefix, body []byte, gone bool, from net
 	p.mu.Lock()
 	q, found := p.learnPeer(&d, from)
 	p.mu.Unlock()
-	if found {
+	if found && !p.leaving.Load() {
 		p.send(p.announcement(&prefix), q.meta.load()) // at once: its own next announcement may be 30 s away
 	}
 }
@@ -186,6 +193,11 @@ func (p *Participant) learnPeer(d *spdpData, from netip.AddrPort) (q *peer, foun
 		return nil, false
 	}
 	now := p.now()
+	for i := range p.departed {
+		if g := &p.departed[i]; g.at != 0 && g.prefix == d.info.Prefix && now-g.at < int64(departedFor) {
+			return nil, false
+		}
+	}
 	q = p.peers[d.info.Prefix]
 	if q != nil {
 		q.seen.Store(now)

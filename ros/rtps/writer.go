@@ -272,7 +272,7 @@ func (w *Writer) onAckNack(from GUID, base int64, missing *bitset256, count uint
 		return // it acknowledges what was never written
 	}
 	if base-1 > r.acked {
-		if c := w.hist.find(base - 1); c != nil && len(c.payload) > paceLeastBurst {
+		if c := w.hist.find(base - 1); c != nil && len(c.payload) > paceLarge {
 			r.pace.quicken()
 		}
 		r.acked = base - 1

@@ -7,6 +7,7 @@ const (
 	nackFirst    = 15 * time.Millisecond  // from a hole, or from the last piece that came, until it is asked for unbidden
 	nackSlowest  = 500 * time.Millisecond // between questions for what does not come
 	nackQuiet    = 8 * time.Millisecond   // the same is not asked for twice within
+	lateBy       = 5 * time.Millisecond   // a timer that comes later than this was held up
 	tailQuiet    = 3 * time.Millisecond   // pieces after the last that came are thought to be still on their way
 	window       = 1024                   // samples kept that came before their turn
 	mostParts    = 64                     // unfinished samples of one reliable writer
@@ -21,6 +22,7 @@ type writerProxy struct {
 	guid     GUID
 	remote   *remote
 	peer     *peer
+	vendor   VendorID
 	to       *dest
 	reliable bool
 
@@ -418,6 +420,11 @@ func (r *Reader) tick(now int64, out *message) (next int64) {
 				next = min(next, w.nackAt)
 				continue
 			}
+			if now > w.nackAt+int64(lateBy) {
+				w.nackAt = now + int64(lateBy) // this process had no turn: what is missing may lie in the socket
+				next = min(next, w.nackAt)
+				continue
+			}
 			if quiet := w.heardAt + int64(nackFirst)/2; now < quiet && w.nackWait == int64(nackFirst) {
 				w.nackAt = quiet // pieces are coming
 				next = min(next, w.nackAt)
@@ -483,7 +490,7 @@ func (r *Reader) answer(w *writerProxy, out *message, asked bool) (missing bool)
 // opening is the number in an acknowledgement before anything was heard of the writer, which asks for a heartbeat. Fast
 // DDS answers at once to 0 alone, and otherwise with its period of 3 s; to the specification and to others 0 is no number.
 func (w *writerProxy) opening() int64 {
-	if w.peer.info.Vendor == VendorFastDDS {
+	if w.vendor == VendorFastDDS {
 		return 0
 	}
 	return 1
