@@ -141,16 +141,22 @@ func (d *jsonDecoder) slice(v reflect.Value) error {
 		if err != nil || !more {
 			return err
 		}
-		if n < v.Cap() {
-			v.SetLen(n + 1)
-			v.Index(n).SetZero()
-		} else {
-			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-		}
+		grow(v)
 		if err := d.value(v.Index(n)); err != nil {
 			return &atField{strconv.Itoa(n), err}
 		}
 	}
+}
+
+// grow makes a slice one longer, in the memory that it has if that is enough.
+func grow(v reflect.Value) {
+	n := v.Len()
+	if n < v.Cap() {
+		v.SetLen(n + 1)
+		v.Index(n).SetZero()
+		return
+	}
+	v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 }
 
 func (d *jsonDecoder) array(v reflect.Value) error {

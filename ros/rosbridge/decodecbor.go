@@ -18,20 +18,11 @@ type cborDecoder struct {
 	mode cbor.DecMode
 }
 
-// The first byte of a CBOR item: major type in the upper three bits.
-const (
-	majorBytes = 2 << 5
-	majorTag   = 6 << 5
-	majorMask  = 7 << 5
-	cborNull   = 0xf6
-	cborUndef  = 0xf7
-)
-
-func (d *cborDecoder) value(raw cbor.RawMessage, v reflect.Value) error {
+func (d *cborDecoder) value(raw item, v reflect.Value) error {
 	if len(raw) == 0 {
 		return errShort
 	}
-	if raw[0] == cborNull || raw[0] == cborUndef {
+	if raw.null() {
 		return errNull
 	}
 	switch v.Kind() {
@@ -53,57 +44,71 @@ func (d *cborDecoder) value(raw cbor.RawMessage, v reflect.Value) error {
 	}
 }
 
-func (d *cborDecoder) object(raw cbor.RawMessage, v reflect.Value) error {
-	var fields map[string]cbor.RawMessage
-	if err := d.mode.Unmarshal(raw, &fields); err != nil {
-		return err
-	}
+func (d *cborDecoder) object(raw item, v reflect.Value) error {
 	s := d.c.shape(v.Type())
 	var seen uint64
-	for i := range s.fields {
-		f := &s.fields[i]
-		part, ok := fields[f.name]
-		if !ok {
-			continue
+	err := raw.object(func(key string, part item) error {
+		i, ok := s.byName[key]
+		if !ok { // a newer robot's field
+			return nil
 		}
 		if i < 64 {
+			if seen&(1<<i) != 0 {
+				return &atField{key, errors.New("it comes twice")}
+			}
 			seen |= 1 << i
 		}
-		if err := d.value(part, v.Field(f.index)); err != nil {
-			return &atField{f.name, err}
+		if err := d.value(part, v.Field(s.fields[i].index)); err != nil {
+			return &atField{key, err}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return s.missing(seen)
 }
 
-func (d *cborDecoder) list(raw cbor.RawMessage, v reflect.Value) error {
-	elem := v.Type().Elem().Kind()
-	switch raw[0] & majorMask {
+func (d *cborDecoder) list(raw item, v reflect.Value) error {
+	switch raw.major() {
 	case majorTag:
 		return d.typed(raw, v)
 	case majorBytes:
-		if elem != reflect.Uint8 {
+		if v.Type().Elem().Kind() != reflect.Uint8 {
 			return errors.New("a byte string where numbers belong")
 		}
-		var b []byte
-		if err := d.mode.Unmarshal(raw, &b); err != nil {
+		b, err := raw.bytes()
+		if err != nil {
 			return err
 		}
-		return setBytes(v, b)
+		return copyBytes(v, b)
 	}
-	var parts []cbor.RawMessage
-	if err := d.mode.Unmarshal(raw, &parts); err != nil {
-		return err
+	if v.Kind() == reflect.Slice {
+		v.SetLen(0)
 	}
-	if err := setLen(v, len(parts)); err != nil {
-		return err
-	}
-	for i, part := range parts {
+	n, err := raw.list(func(i int, part item) error {
+		if v.Kind() == reflect.Slice { // it grows with what is there: what is announced may be no message at all
+			grow(v)
+		} else if i == v.Len() {
+			return fmt.Errorf("it has more than %d elements", v.Len())
+		}
 		if err := d.value(part, v.Index(i)); err != nil {
 			return &atField{strconv.Itoa(i), err}
 		}
+		return nil
+	})
+	if err == nil && n < v.Len() {
+		err = fmt.Errorf("it has %d elements where %d belong", n, v.Len())
 	}
-	return nil
+	return err
+}
+
+// copyBytes fills v from memory that is not its own.
+func copyBytes(v reflect.Value, b []byte) error {
+	if v.Kind() == reflect.Slice {
+		b = append(v.Bytes()[:0], b...)
+	}
+	return setBytes(v, b)
 }
 
 func setLen(v reflect.Value, n int) error {
@@ -122,13 +127,12 @@ func setLen(v reflect.Value, n int) error {
 }
 
 // typed reads a typed array: a tag that names the number format, and the numbers as bytes (RFC 8746, 2.1).
-func (d *cborDecoder) typed(raw cbor.RawMessage, v reflect.Value) error {
-	var tag cbor.RawTag
-	if err := d.mode.Unmarshal(raw, &tag); err != nil {
+func (d *cborDecoder) typed(raw item, v reflect.Value) error {
+	n, content, err := raw.tag()
+	if err != nil {
 		return err
 	}
 	// The tag is 0b010_f_s_e_ll: float, signed, little endian, length. 68 is clamped bytes, 76 is not assigned.
-	n := tag.Number
 	if n < 64 || n > 87 || n == 76 {
 		return fmt.Errorf("tag %d is no typed array", n)
 	}
@@ -137,15 +141,15 @@ func (d *cborDecoder) typed(raw cbor.RawMessage, v reflect.Value) error {
 	if isFloat {
 		size = 2 << ll
 	}
-	var b []byte
-	if err := d.mode.Unmarshal(tag.Content, &b); err != nil {
+	b, err := content.bytes()
+	if err != nil {
 		return err
 	}
 	if len(b)%size != 0 || size > 8 {
 		return fmt.Errorf("%d bytes are no typed array of tag %d", len(b), n)
 	}
 	if v.Type().Elem().Kind() == reflect.Uint8 && n == 64 {
-		return setBytes(v, b)
+		return copyBytes(v, b)
 	}
 	if err := setLen(v, len(b)/size); err != nil {
 		return err

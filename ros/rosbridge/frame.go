@@ -133,33 +133,57 @@ func number(s *scanner) (int, error) {
 	return int(n), nil
 }
 
-// wireCBOR is the envelope that servers send as CBOR: publish only.
-type wireCBOR struct {
-	Op    string          `cbor:"op"`
-	ID    string          `cbor:"id"`
-	Topic string          `cbor:"topic"`
-	Msg   cbor.RawMessage `cbor:"msg"`
-}
-
-// wireRaw is the "msg" of cbor-raw.
-type wireRaw struct {
-	Secs  *int64 `cbor:"secs"`
-	Nsecs *int64 `cbor:"nsecs"`
-	Bytes []byte `cbor:"bytes"`
-}
-
+// parseCBOR reads the envelope that servers send as CBOR: publish only.
 func parseCBOR(b []byte, d cbor.DecMode) (frame, error) {
-	var w wireCBOR
-	if err := d.Unmarshal(b, &w); err != nil {
-		return frame{}, fmt.Errorf("it is not CBOR: %w", err)
+	var f frame
+	if err := d.Wellformed(b); err != nil {
+		return f, fmt.Errorf("it is not CBOR: %w", err)
 	}
-	f := frame{op: w.Op, id: w.ID, topic: w.Topic, msg: payload{enc: CBOR, raw: w.Msg}}
-	var r wireRaw
-	// A message of exactly these three fields does not exist in ROS: it is cbor-raw.
-	if d.Unmarshal(w.Msg, &r) == nil && r.Bytes != nil && r.Secs != nil && r.Nsecs != nil {
-		f.msg = payload{enc: CBORRaw, raw: r.Bytes, sent: time.Unix(*r.Secs, *r.Nsecs)}
+	var body item
+	err := item(b).object(func(key string, v item) (err error) {
+		switch key {
+		case "op":
+			f.op, err = v.text()
+		case "id":
+			f.id, err = v.text()
+		case "topic":
+			f.topic, err = v.text()
+		case "msg":
+			body = v
+		}
+		return err
+	})
+	if err != nil {
+		return f, err
+	}
+	f.msg = payload{enc: CBOR, raw: body}
+	if r, ok := rawOf(body); ok {
+		f.msg = r
 	}
 	return f, nil
+}
+
+// rawOf is what cbor-raw carries. A message of exactly these three fields does not exist in ROS.
+func rawOf(body item) (payload, bool) {
+	var secs, nsecs int64
+	seen := 0
+	p := payload{enc: CBORRaw}
+	err := body.object(func(key string, v item) (err error) {
+		seen++
+		switch key {
+		case "secs":
+			secs, err = v.int()
+		case "nsecs":
+			nsecs, err = v.int()
+		case "bytes":
+			p.raw, err = v.bytes()
+		default:
+			seen = 4
+		}
+		return err
+	})
+	p.sent = time.Unix(secs, nsecs)
+	return p, err == nil && seen == 3
 }
 
 // decMode refuses what ROS messages do not have, and bounds the rest.
