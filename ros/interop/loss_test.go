@@ -97,3 +97,38 @@ func userHeartbeat(b []byte) bool {
 	}
 	return false
 }
+
+// TestEagerWriter publishes as soon as a subscriber is matched, without waiting until it is sure to get what follows. Fast DDS
+// gets all; so must Cyclone, which begins behind the first heartbeat that it sees: samples wait until that is answered.
+func TestEagerWriter(t *testing.T) {
+	for _, v := range Vendors {
+		for _, f := range []Flow{
+			{Kind: PointCloud2(), Topic: "points", QoS: deep(), Size: 160_000, Count: 6, Rate: 100},
+			{Kind: JointState(), Topic: "joint_states", QoS: deep(), Count: 6, Rate: 100},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", v, f.Kind.Name), func(t *testing.T) {
+				ctx := budget(t, 20*time.Second)
+				d := domain(t)
+				side := participant(t, d)
+				pub, err := side.Advertise(f.Kind, f.Topic, f.QoS)
+				must(t, err)
+				defer func() { check(t, pub.Close()) }()
+				matched := make(chan struct{}, 16)
+				stop := side.Watch(func(e rtps.Event) {
+					if e.Kind == rtps.Matched && e.Endpoint.Topic == "rt/"+f.Topic {
+						matched <- struct{}{}
+					}
+				})
+				defer stop()
+				p := peer(t, Setup{Vendor: v, Mode: "subscribe", Domain: d, Args: f.Args()})
+				select {
+				case <-matched:
+				case <-ctx.Done():
+					t.Fatal("no subscriber came")
+				}
+				must(t, send(ctx, pub, f))
+				complete(t, "to "+string(v), reported(ctx, t, p, f), f.Count)
+			})
+		}
+	}
+}
