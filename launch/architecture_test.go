@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"ros/rosbridge/*": {"ros", "ros/rosbridge", "ros/msg", "ros/msg/*", "ros/cdr"},
 	"ros/ros1":        {"ros", "ros/msg", "ros/msg/*", "ros/cdr"},
 	"ros/tf":          {"ros", "ros/msg", "ros/msg/*"},
+	"ros/rostest":     {"ros", "ros/msg", "ros/msg/*"},
 	"ros/interop":     {"*"},
 	"ros/interop/*":   {"*"},
 	"sim/model":       {"drivers/geom", "drivers/urdf", "drivers/robot", "drivers/sensor"},
