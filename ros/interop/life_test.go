@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,5 +231,42 @@ func mismatched(t *testing.T, side Wire, s Setup, policy string) {
 	}
 	if len(side.Mismatches()) != 1 {
 		t.Errorf("Mismatches lists %v", side.Mismatches())
+	}
+}
+
+// TestAnswerLost loses our answer to a newcomer, which then knows nothing of us: its next announcement must be answered too, or
+// it waits for our own period.
+func TestAnswerLost(t *testing.T) {
+	for _, v := range Vendors {
+		t.Run(string(v), func(t *testing.T) {
+			ctx := budget(t, 20*time.Second)
+			d := domain(t)
+			var answers atomic.Int64
+			var heard atomic.Bool
+			side := participant(t, d, func(c *rtps.Config) {
+				c.Announce = time.Minute
+				c.Wire = func(g rtps.Datagram) bool {
+					if !g.Out {
+						heard.Store(true)
+						return true
+					}
+					return !heard.Load() || answers.Add(1) > 1
+				}
+			})
+			select { // our own first announcements come quickly one after the other
+			case <-time.After(2 * time.Second):
+			case <-ctx.Done():
+			}
+			f := Flow{Kind: JointState(), Topic: "joint_states", QoS: deep(), Count: 5, Rate: 100}
+			tally, sub, err := Receive(side, f)
+			must(t, err)
+			defer func() { check(t, sub.Close()) }()
+			began := time.Now()
+			p := peer(t, Setup{Vendor: v, Mode: "publish", Domain: d, Args: f.Args()})
+			event(ctx, t, p, "sent")
+			arrived(ctx, tally, f)
+			t.Logf("all there after %v", time.Since(began).Round(time.Millisecond))
+			complete(t, "from "+string(v), tally.Report(), f.Count)
+		})
 	}
 }
