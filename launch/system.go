@@ -248,7 +248,7 @@ func (s *System) openStage(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.painter, err = view.NewPainter(view.Options{Kin: s.kin, Voxel: float64(c.Perception.Voxel), Gripper: shape, Footprint: footprint(s.kin)})
+	s.painter, err = view.NewPainter(view.Options{Kin: s.kin, Log: s.log, Voxel: float64(c.Perception.Voxel), Gripper: shape, Footprint: footprint(s.kin)})
 	return err
 }
 

@@ -36,6 +36,7 @@ type canvas struct {
 	stride int
 	w, h   int
 	z      []cell // nil: nothing hides anything
+	fault  error  // what was not drawn because of a fault of ours
 }
 
 // canvasOn is a canvas over r of img, with depths z of the same size or nil.

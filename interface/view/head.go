@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"image"
 	"math"
 
@@ -12,6 +13,7 @@ import (
 
 // Head draws the head view, 960x720: the head camera's picture with the target gripper in red, in true
 // perspective. Depth there comes from sparse lidar points alone, so what they hide stays visible as a ghost.
+// A picture that a fault of ours spoilt is nil, as with UI.
 func (p *Painter) Head(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, HeadWidth, HeadHeight))
 	c := canvasOn(img, img.Bounds(), nil)
@@ -22,8 +24,13 @@ func (p *Painter) Head(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 	}
 	l := cameraLens(cam.Pose, cam.Frame.Info.Intrinsics, c.w, c.h)
 	if sn.Target.Pose.Finite() {
-		c.z = p.front(sn.Scene, &l)
-		drawSolid(c, &l, p.gripper(p.aperture(sn)), sn.Target.Pose, headLook(sn), &p.solids)
+		err := guarded(func() {
+			c.z = p.front(sn.Scene, &l)
+			drawSolid(c, &l, p.gripper(p.aperture(sn)), sn.Target.Pose, headLook(sn), &p.solids)
+		})
+		if err = errors.Join(err, c.fault); err != nil {
+			return p.spoilt(err)
+		}
 		c.z = nil
 		p.offView(c, &l, sn.Target.Pose.P)
 	}

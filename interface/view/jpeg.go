@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -28,7 +29,10 @@ func pack(img *image.RGBA, quality int, first encoder) ([]byte, error) {
 	if quality == 0 {
 		quality = DefaultQuality
 	}
-	if img == nil || img.Rect.Empty() || quality < 1 || quality > 100 {
+	if img == nil {
+		return nil, errors.New("the picture could not be drawn: an internal fault, which is in the daemon's log")
+	}
+	if img.Rect.Empty() || quality < 1 || quality > 100 {
 		return nil, fmt.Errorf("pack JPEG: want a picture and a quality of 1..100, got quality %d", quality)
 	}
 	for {

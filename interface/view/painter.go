@@ -8,6 +8,7 @@ package view
 
 import (
 	"image"
+	"log/slog"
 	"math"
 	"sync"
 
@@ -28,6 +29,7 @@ type Options struct {
 	Third     string           // name of the fixed camera; empty is third_person
 	Wrist     string           // name of the wrist camera; empty is wrist
 	Head      string           // name of the head camera; empty is head
+	Log       *slog.Logger     // nil is none
 	Voxel     float64          // distance between the cloud's points in metres; zero measures it
 }
 
@@ -58,6 +60,9 @@ func NewPainter(o Options) (*Painter, error) {
 	fs, err := loadFaces()
 	if err != nil {
 		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Gripper == nil {
 		o.Gripper = plainGripper

@@ -1,8 +1,11 @@
 package view
 
 import (
+	"errors"
+	"fmt"
 	"image"
 	"math"
+	"runtime/debug"
 	"sync"
 
 	"gonum.org/v1/gonum/spatial/r3"
@@ -208,22 +211,26 @@ func resolve(c *canvas, grid []sample, box image.Rectangle, ss int, k look) {
 		}
 	}
 	middle := (box.Min.Y + box.Max.Y) / 2
-	both(func() { rows(box.Min.Y, middle) }, func() { rows(middle, box.Max.Y) })
+	c.fault = errors.Join(c.fault, both(func() { rows(box.Min.Y, middle) }, func() { rows(middle, box.Max.Y) }))
 }
 
-// both runs two functions side by side. A panic of either comes out here, where the caller can catch it.
-func both(a, b func()) {
-	done := make(chan any, 1)
-	go func() {
-		defer func() { done <- recover() }()
-		a()
-	}()
+// both runs two functions side by side. A panic of either is an error: the daemon answers a call that failed, and
+// drives on.
+func both(a, b func()) error {
+	done := make(chan error, 1)
+	go func() { done <- guarded(a) }()
+	err := guarded(b)
+	return errors.Join(<-done, err)
+}
+
+func guarded(f func()) (err error) {
 	defer func() {
-		if p := <-done; p != nil {
-			panic(p) //nolint:forbidigo // not raised here: handed on to whom it belongs
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v\n%s", p, debug.Stack())
 		}
 	}()
-	b()
+	f()
+	return nil
 }
 
 func resolvePixel(c *canvas, grid []sample, w, gx, gy, ss, x, y int, k *look) {

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"image"
+	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -16,12 +17,17 @@ import (
 )
 
 // UI draws the 3D face's one picture, 1280x800: two feeds and the status on the left, the cloud with axes, way
-// and target on the right, and ov on top.
+// and target on the right, and ov on top. A picture that a fault of ours spoilt is nil, and the log has the fault.
 func (p *Painter) UI(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, UIWidth, UIHeight))
 	var v view3D
-	both(func() { p.sidebar(img, sn) }, func() { v = p.cloudView(sn, img) }) // they share no pixel
+	if err := both(func() { p.sidebar(img, sn) }, func() { v = p.cloudView(sn, img) }); err != nil { // they share no pixel
+		return p.spoilt(err)
+	}
 	defer p.putCells(v.c.z)
+	if v.c.fault != nil {
+		return p.spoilt(v.c.fault)
+	}
 	v.axes()
 	v.way(sn)
 	if ov.Gizmo {
@@ -43,6 +49,12 @@ func (p *Painter) UI(sn *stage.Snapshot, ov Overlay) *image.RGBA {
 		p.crosshair(whole, *ov.Crosshair)
 	}
 	return img
+}
+
+// spoilt is the picture of a fault of ours: none.
+func (p *Painter) spoilt(err error) *image.RGBA {
+	p.o.Log.Error("a picture was not drawn", slog.Any("err", err))
+	return nil
 }
 
 // caption says in the cloud view's corner where it is seen from.
