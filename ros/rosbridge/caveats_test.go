@@ -349,11 +349,15 @@ func TestNoActions(t *testing.T) {
 	for _, words := range []bool{true, false} {
 		b := newBench(t, server.Caveats{NoActions: true, StatusWords: words})
 		b.moves()
-		c := b.sends(b.dial(func(c *rosbridge.Config) { c.AcceptTimeout = 100 * time.Millisecond }))
-		g, err := c.Send(b.ctx, goalOf("x"), nil)
+		n := b.dial(func(c *rosbridge.Config) { c.AcceptTimeout = 100 * time.Millisecond })
+		g, err := b.sends(n).Send(b.ctx, goalOf("x"), nil)
 		var unsupported *ros.Unsupported
 		if words && (!errors.As(err, &unsupported) || unsupported.Instead == "") {
 			t.Errorf("a goal that the server does not know: %v, %v", g, err)
+		}
+		graph, graphErr := n.Graph(b.ctx)
+		if said := strings.Contains(strings.Join(graph.Problems, " "), "Unknown operation"); graphErr != nil || said != words {
+			t.Errorf("what the server said: %q, %v", graph.Problems, graphErr)
 		}
 		if !words && !errors.As(err, new(*ros.Gone)) {
 			t.Errorf("a goal that the server does not know and does not say so: %v, %v", g, err)

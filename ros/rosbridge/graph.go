@@ -298,6 +298,7 @@ func (n *Node) problems() []string {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	out = append(out, n.said...)
 	for _, fd := range n.feeds {
 		var bad uint64
 		for _, s := range fd.subs {

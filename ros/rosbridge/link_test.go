@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -192,6 +193,44 @@ func TestHalfOpenConnection(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The socket for stop and cancel is lost alone: the link says which, the goal goes on, and it can be cancelled again as
+// soon as that socket is back.
+func TestStopSocketLost(t *testing.T) {
+	b := newBench(t, server.Caveats{})
+	m := b.moves()
+	var mu sync.Mutex
+	var conns []net.Conn
+	n := b.dial(func(c *rosbridge.Config) {
+		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			mu.Lock()
+			defer mu.Unlock()
+			conns = append(conns, conn)
+			return conn, err
+		}
+	})
+	events := make(chan ros.Link, 64)
+	defer n.Links(func(l ros.Link) { events <- l })()
+	take(b, events, "the present state")
+	g := must[ros.Goal](t)(b.sends(n).Send(b.ctx, goalOf("x"), nil))
+	take(b, m.started, "the goal")
+	mu.Lock()
+	second := conns[1]
+	mu.Unlock()
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l := take(b, events, "the link to go down"); l.Up || !strings.Contains(l.Why, "stop and cancel") {
+		t.Errorf("the link is %+v", l)
+	}
+	if err := g.Cancel(b.ctx); err != nil {
+		t.Error(err)
+	}
+	if s, err := g.Result(b.ctx, resultOf()); err != nil || s != ros.GoalCanceled {
+		t.Errorf("status %d, %v", s, err)
+	}
 }
 
 func TestTLS(t *testing.T) {

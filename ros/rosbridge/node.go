@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +52,7 @@ type Node struct {
 	serving map[string]*server
 	actions map[string]*actionServer
 	watches links
+	said    []string // the newest words of the server
 	started chan func(context.Context)
 }
 
@@ -77,12 +81,25 @@ func Dial(ctx context.Context, cfg Config) (*Node, error) {
 		serving: map[string]*server{}, actions: map[string]*actionServer{},
 		started: make(chan func(context.Context)),
 	}
+	if open(cfg.URL) {
+		n.storm.warn("rosbridge asks for no password: whoever reaches its port drives the robot; bind it to 127.0.0.1 and use a tunnel")
+	}
 	n.data, n.urgent = newSocket(n, "data"), newSocket(n, "stop and cancel")
 	if err := n.start(ctx); err != nil {
 		n.http.CloseIdleConnections()
 		return nil, err
 	}
 	return n, nil
+}
+
+// open says whether the address is one that others may reach as well, unencrypted.
+func open(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme == "wss" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 func (n *Node) start(ctx context.Context) error {
@@ -228,12 +245,16 @@ func (n *Node) dispatch(ctx context.Context, s *socket, f *frame) {
 // status is a word of the server: logged, and believed where it says that an operation does not exist.
 func (n *Node) status(f *frame) {
 	n.storm.warn("the rosbridge server says", "level", clip(f.level), "id", clip(f.id), "words", clip(f.words))
+	n.mu.Lock()
+	g := n.goals[f.id]
+	if words := "the server says: " + clip(f.words); !slices.Contains(n.said, words) {
+		n.said = append(n.said, words)
+		n.said = n.said[max(0, len(n.said)-maxSaid):]
+	}
+	n.mu.Unlock()
 	if !strings.HasPrefix(f.words, "Unknown operation") {
 		return
 	}
-	n.mu.Lock()
-	g := n.goals[f.id]
-	n.mu.Unlock()
 	if g != nil {
 		g.finish(outcome{err: &ros.Unsupported{
 			Wire: wire, What: "an action",
@@ -241,6 +262,9 @@ func (n *Node) status(f *frame) {
 		}})
 	}
 }
+
+// maxSaid is how many different words of the server Graph tells.
+const maxSaid = 8
 
 // clip bounds what a server's words take up in a log.
 func clip(s string) string { return s[:min(len(s), 500)] }
