@@ -46,7 +46,7 @@ func newBench(t *testing.T, c server.Caveats) *bench {
 	b := &bench{t: t, ctx: ctx, graph: local.NewGraph()}
 	b.robot = b.graph.Node("/robot")
 	bridge := b.graph.Node("/rosbridge_websocket")
-	b.opt = server.Options{Node: bridge, Types: all.New, Distro: cdr.Jazzy, Depth: 1000, Caveats: c, Log: logTo(t)}
+	b.opt = options(t, bridge, c)
 	b.up("127.0.0.1:0")
 	t.Cleanup(func() {
 		b.stop()
@@ -57,6 +57,10 @@ func newBench(t *testing.T, c server.Caveats) *bench {
 		}
 	})
 	return b
+}
+
+func options(t *testing.T, node ros.Node, c server.Caveats) server.Options {
+	return server.Options{Node: node, Types: all.New, Distro: cdr.Jazzy, Depth: 1000, Caveats: c, Log: logTo(t)}
 }
 
 // up starts the server; on the same address it is the one that was stopped.
