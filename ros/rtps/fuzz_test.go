@@ -2,6 +2,7 @@ package rtps
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -40,26 +41,30 @@ func FuzzDatagram(f *testing.F) {
 		seed(func(m *message) { m.data(entityPubReader, entityPubWriter, &change{seq: 5, payload: b}) })
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := open(Config{Limits: Limits{Peers: 4, Endpoints: 8, Sample: 1 << 16, Reassembly: 1 << 18, Unacknowledged: 1 << 18}}, deaf{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		makeReader(t, p, "rt/x", reliable, func(*Sample) {})
-		w := makeWriter(t, p, "rt/x", reliable)
-		write(t, t.Context(), w, 0, 2)
-		s := newStranger(p, 0)
-		s.announce()
-		s.endpoint(1, true)
-		s.endpoint(2, false)
-		for range 2 {
-			p.receive(append([]byte(nil), b...), s.from)
-		}
-		p.tick(p.now() + int64(time.Second))
-		if n := p.Stats().Reassembly; n < 0 || n > 4<<18 {
-			t.Errorf("%d bytes", n)
-		}
+		synctest.Test(t, func(t *testing.T) { fuzzDatagram(t, b) })
 	})
+}
+
+func fuzzDatagram(t *testing.T, b []byte) {
+	p, err := open(Config{Limits: Limits{Peers: 4, Endpoints: 8, Sample: 1 << 16, Reassembly: 1 << 18, Unacknowledged: 1 << 18}}, deaf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	makeReader(t, p, "rt/x", reliable, func(*Sample) {})
+	w := makeWriter(t, p, "rt/x", reliable)
+	write(t, t.Context(), w, 0, 2)
+	s := newStranger(p, 0)
+	s.announce()
+	s.endpoint(1, true)
+	s.endpoint(2, false)
+	for range 2 {
+		p.receive(append([]byte(nil), b...), s.from)
+	}
+	time.Sleep(3 * time.Second)
+	if n := p.Stats().Reassembly; n < 0 || n > 4<<18 {
+		t.Errorf("%d bytes", n)
+	}
 }
 
 func announcementSeed(prefix GUIDPrefix) *plist {

@@ -64,6 +64,9 @@ func (w *Writer) pickFor(r *readerProxy, j *job, now int64) (ok bool, wait int64
 		w.ride(r, j, now, true)
 		return true, 0
 	}
+	if r.hold > now && !r.synced {
+		return false, 0 // see readerProxy.hold
+	}
 	if w.pickGap(r, j) {
 		return true, 0
 	}

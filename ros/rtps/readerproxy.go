@@ -9,6 +9,7 @@ const (
 	beatSlowest  = time.Second           // to one that does not answer
 	askEvery     = 5 * time.Millisecond  // heartbeats with data ask for an answer no more often than this
 	repairQuiet  = 5 * time.Millisecond  // a sample that was just sent again is not, for this long
+	holdFor      = time.Second           // samples wait for a first answer no longer
 	beatsAtFirst = 100                   // heartbeats at the quick period, before they slow down
 )
 
@@ -25,7 +26,8 @@ type readerProxy struct {
 	sent   int64 // all up to here were sent once, or do not concern it
 	frag   int   // fragments of sent+1 that went already
 	synced bool
-	acks   int // acknowledgements seen, up to 2
+	hold   int64 // until then, or until it is synced, it gets heartbeats alone: see Writer.sync
+	acks   int   // acknowledgements seen, up to 2
 	count  uint32
 
 	repair     bitset256 // samples asked for again: base+i

@@ -227,6 +227,8 @@ func (w *Writer) match(e *remote, to *dest) (added bool) {
 	}
 	if w.qos.TransientLocal && e.QoS.TransientLocal {
 		r.first = w.hist.next(1, w.seq+1)
+	} else if r.reliable {
+		r.hold = w.p.now() + int64(holdFor)
 	}
 	r.acked, r.sent = r.first-1, r.first-1
 	r.synced = !r.reliable
@@ -300,7 +302,8 @@ func (w *Writer) onAckNack(from GUID, base int64, missing *bitset256, count uint
 // that rides with the first sample, and that sample is skipped for good and acknowledged all the same: this is how one
 // sample in sixty went missing under loss while everything seemed acknowledged. So heartbeats go on until an
 // acknowledgement that can only answer one: it names a first sample that only the heartbeat could tell (base over 1), or
-// it is the second, which comes within a round trip of the heartbeat that the first one causes.
+// it is the second, which comes within a round trip of the heartbeat that the first one causes. Until then samples wait,
+// for a second at most, so that a program that writes as soon as it sees a match loses nothing either.
 func (w *Writer) sync(r *readerProxy, base int64) {
 	if r.synced {
 		return
@@ -311,6 +314,7 @@ func (w *Writer) sync(r *readerProxy, base int64) {
 		r.acks = 2
 		r.beatWait, r.beats = int64(beatUnacked), 0
 		w.tell()
+		w.poke()
 		return
 	}
 	r.beat = true
