@@ -53,7 +53,7 @@ func fuzzDatagram(t *testing.T, b []byte) {
 	defer p.Close()
 	makeReader(t, p, "rt/x", reliable, func(*Sample) {})
 	w := makeWriter(t, p, "rt/x", reliable)
-	write(t, t.Context(), w, 0, 2)
+	write(t.Context(), t, w, 0, 2)
 	s := newStranger(p, 0)
 	s.announce()
 	s.endpoint(1, true)

@@ -145,7 +145,7 @@ func TestHugeRanges(t *testing.T) {
 			s.say(func(m *message) { m.data(r.id, we, &change{seq: seq, payload: payload(100, 1)}) })
 		}
 		// A writer of ours goes on, whatever was acknowledged.
-		write(t, t.Context(), w, 0, 5)
+		write(t.Context(), t, w, 0, 5)
 		time.Sleep(10 * time.Second)
 		if st := p.Stats(); st.Reassembly > 1<<20 {
 			t.Errorf("%+v", st)

@@ -20,7 +20,7 @@ func TestNoAllocations(t *testing.T) {
 			makeReader(t, b, "rt/x", q, func(s *Sample) { got <- s.Seq })
 			w := makeWriter(t, a, "rt/x", q)
 			ctx := soon(t)
-			ready(t, ctx, w, 1)
+			ready(ctx, t, w, 1)
 			data := payload(size, 0)
 			one := func() {
 				if _, err := w.Write(context.Background(), data, nil); err != nil {
@@ -63,7 +63,7 @@ func BenchmarkPair(b *testing.B) {
 			q := QoS{Reliable: true, Depth: 10}
 			makeReader(b, y, "rt/x", q, func(s *Sample) { got <- s.Seq })
 			w := makeWriter(b, x, "rt/x", q)
-			ready(b, soon(b), w, 1)
+			ready(soon(b), b, w, 1)
 			data := payload(size, 0)
 			b.SetBytes(int64(size))
 			b.ReportAllocs()

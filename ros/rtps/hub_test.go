@@ -42,6 +42,12 @@ type packet struct {
 	from netip.AddrPort
 }
 
+func (h *hub) lose(share float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.loss = share
+}
+
 func (h *hub) port() *port {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +71,7 @@ func (h *hub) open(t testing.TB, c Config) (*Participant, *port) {
 func (p *port) send(b []byte, to netip.AddrPort) {
 	h := p.h
 	h.mu.Lock()
-	d := h.ports[to.Addr()]
+	d, from := h.ports[to.Addr()], p.addr
 	h.sent++
 	if d == nil || p.dead || h.rng.Float64() < h.loss {
 		h.lost++
@@ -82,7 +88,7 @@ func (p *port) send(b []byte, to netip.AddrPort) {
 	}
 	h.mu.Unlock()
 	for range n {
-		pk := packet{append([]byte(nil), b...), netip.AddrPortFrom(p.addr, 7411)}
+		pk := packet{append([]byte(nil), b...), netip.AddrPortFrom(from, 7411)}
 		if delay > 0 {
 			time.AfterFunc(delay, func() { d.arrive(pk) })
 		} else {
@@ -113,7 +119,7 @@ func (p *port) arrive(pk packet) {
 
 func (p *port) multicast(b []byte) {
 	p.h.mu.Lock()
-	var all []netip.Addr
+	all := make([]netip.Addr, 0, len(p.h.ports))
 	for a := range p.h.ports {
 		if a != p.addr {
 			all = append(all, a)

@@ -41,7 +41,7 @@ func watch(t testing.TB, p *Participant) *story {
 	return s
 }
 
-func write(t testing.TB, ctx context.Context, w *Writer, from, to int) {
+func write(ctx context.Context, t testing.TB, w *Writer, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		if _, err := w.Write(ctx, payload(100, i), nil); err != nil {
@@ -50,7 +50,7 @@ func write(t testing.TB, ctx context.Context, w *Writer, from, to int) {
 	}
 }
 
-func ready(t testing.TB, ctx context.Context, w *Writer, n int) {
+func ready(ctx context.Context, t testing.TB, w *Writer, n int) {
 	t.Helper()
 	if err := w.WaitSynced(ctx, n); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestKilledPeerExpires(t *testing.T) {
 		s := watch(t, a)
 		w := makeWriter(t, a, "rt/x", reliable)
 		makeReader(t, b, "rt/x", reliable, func(*Sample) {})
-		ready(t, ctx, w, 1)
+		ready(ctx, t, w, 1)
 		if q := a.Peers(); len(q) != 1 || q[0].Name != "b" || string(q[0].UserData) != "enclave=/;" || q[0].Lease != 5*time.Second {
 			t.Fatalf("%+v", q)
 		}
@@ -97,7 +97,7 @@ func TestGoodbye(t *testing.T) {
 		s := watch(t, a)
 		w := makeWriter(t, a, "rt/x", reliable)
 		r := makeReader(t, b, "rt/x", reliable, func(*Sample) {})
-		ready(t, ctx, w, 1)
+		ready(ctx, t, w, 1)
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -125,19 +125,21 @@ func TestRestart(t *testing.T) {
 		a, _ := h.open(t, Config{})
 		w := makeWriter(t, a, "rt/x", QoS{Reliable: true, Depth: 10})
 		for life := range 3 {
+			h.mu.Lock()
 			h.next = 100
+			h.mu.Unlock()
 			b, port := h.open(t, Config{})
 			s := newSink(100)
 			makeReader(t, b, "rt/x", reliable, s.take)
 			for len(w.Matched()) == 0 || w.Matched()[0].GUID.Prefix() != b.prefix {
 				time.Sleep(time.Millisecond)
 			}
-			ready(t, ctx, w, 1)
+			ready(ctx, t, w, 1)
 			if len(a.Peers()) != 1 || a.Peers()[0].Prefix != b.prefix {
 				t.Fatalf("life %d: peers %v", life, a.Peers())
 			}
-			write(t, ctx, w, 0, 5)
-			inOrder(t, s.wait(t, ctx, 5), 5)
+			write(ctx, t, w, 0, 5)
+			inOrder(t, s.wait(ctx, t, 5), 5)
 			port.kill()
 			h.mu.Lock()
 			delete(h.ports, port.addr)
@@ -154,15 +156,15 @@ func TestAddressChanges(t *testing.T) {
 		s := newSink(100)
 		makeReader(t, b, "rt/x", reliable, s.take)
 		w := makeWriter(t, a, "rt/x", reliable)
-		ready(t, ctx, w, 1)
-		write(t, ctx, w, 0, 3)
-		s.wait(t, ctx, 3)
+		ready(ctx, t, w, 1)
+		write(ctx, t, w, 0, 3)
+		s.wait(ctx, t, 3)
 		port.move()
-		write(t, ctx, w, 3, 6) // to where it was
+		write(ctx, t, w, 3, 6) // to where it was
 		if err := w.WaitAcked(ctx); err != nil {
 			t.Fatal(err)
 		}
-		inOrder(t, s.wait(t, ctx, 6), 6)
+		inOrder(t, s.wait(ctx, t, 6), 6)
 	})
 }
 
@@ -173,16 +175,16 @@ func TestLateJoiner(t *testing.T) {
 		b, _ := h.open(t, Config{})
 		latched := QoS{Reliable: true, TransientLocal: true, Depth: 3}
 		w := makeWriter(t, a, "rt/x", latched)
-		write(t, ctx, w, 0, 10)
+		write(ctx, t, w, 0, 10)
 		late, volatile := newSink(100), newSink(100)
 		makeReader(t, b, "rt/x", latched, late.take)
 		r := makeReader(t, b, "rt/x", QoS{Reliable: true, Depth: 3}, volatile.take)
-		ready(t, ctx, w, 2)
-		if got := late.wait(t, ctx, 3); !slices.Equal(got, []int{7, 8, 9}) {
+		ready(ctx, t, w, 2)
+		if got := late.wait(ctx, t, 3); !slices.Equal(got, []int{7, 8, 9}) {
 			t.Errorf("the late joiner got %v", got)
 		}
-		write(t, ctx, w, 10, 11)
-		if got := volatile.wait(t, ctx, 1); !slices.Equal(got, []int{10}) {
+		write(ctx, t, w, 10, 11)
+		if got := volatile.wait(ctx, t, 1); !slices.Equal(got, []int{10}) {
 			t.Errorf("the volatile reader got %v", got)
 		}
 		if _, lost, _ := r.Stats(); lost != 0 {
@@ -203,7 +205,7 @@ func TestBackPressure(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := makeWriter(t, a, "rt/x", reliable)
-		ready(t, ctx, w, 1)
+		ready(ctx, t, w, 1)
 		var n int
 		for ; ; n++ {
 			short, cancel := context.WithTimeout(ctx, time.Second)
@@ -220,8 +222,8 @@ func TestBackPressure(t *testing.T) {
 			t.Errorf("the writer waited after %d samples", n)
 		}
 		close(gate)
-		write(t, ctx, w, n, n+50)
-		inOrder(t, s.wait(t, ctx, n+50), n+50)
+		write(ctx, t, w, n, n+50)
+		inOrder(t, s.wait(ctx, t, n+50), n+50)
 		if _, lost, dropped := r.Stats(); lost != 0 || dropped != 0 {
 			t.Errorf("%d lost, %d dropped", lost, dropped)
 		}
@@ -236,15 +238,15 @@ func TestKeepLastDropsOldest(t *testing.T) {
 		s, gate := newSink(100), make(chan struct{})
 		r := makeReader(t, b, "rt/x", QoS{Reliable: true, Depth: 4}, func(m *Sample) { <-gate; s.take(m) })
 		w := makeWriter(t, a, "rt/x", QoS{Reliable: true, Depth: 4})
-		ready(t, ctx, w, 1)
-		write(t, ctx, w, 0, 1)
+		ready(ctx, t, w, 1)
+		write(ctx, t, w, 0, 1)
 		synctest.Wait() // it is with the function now
-		write(t, ctx, w, 1, 10)
+		write(ctx, t, w, 1, 10)
 		if err := w.WaitAcked(ctx); err != nil {
 			t.Fatal(err)
 		}
 		close(gate)
-		if got := s.wait(t, ctx, 5); !slices.Equal(got, []int{0, 6, 7, 8, 9}) {
+		if got := s.wait(ctx, t, 5); !slices.Equal(got, []int{0, 6, 7, 8, 9}) {
 			t.Errorf("got %v", got)
 		}
 		if received, lost, dropped := r.Stats(); received != 10 || lost != 0 || dropped != 5 {
@@ -261,7 +263,7 @@ func TestIdentityAndLifespan(t *testing.T) {
 		got := make(chan *Sample, 10)
 		makeReader(t, b, "rt/x", reliable, func(s *Sample) { s.Keep(); got <- s })
 		w := makeWriter(t, a, "rt/x", reliable)
-		ready(t, ctx, w, 1)
+		ready(ctx, t, w, 1)
 		related := &SampleIdentity{Writer: b.GUID(), Seq: SeqUnknown}
 		for _, n := range []int{100, 5000} { // whole and in pieces
 			before := time.Now()
@@ -279,12 +281,12 @@ func TestIdentityAndLifespan(t *testing.T) {
 		}
 		// What is kept for late joiners dies after its lifespan.
 		old := makeWriter(t, a, "rt/old", QoS{Reliable: true, TransientLocal: true, Depth: 10, Lifespan: time.Second})
-		write(t, ctx, old, 0, 3)
+		write(ctx, t, old, 0, 3)
 		time.Sleep(1500 * time.Millisecond)
-		write(t, ctx, old, 3, 4)
+		write(ctx, t, old, 3, 4)
 		s := newSink(100)
 		makeReader(t, b, "rt/old", QoS{Reliable: true, TransientLocal: true, Depth: 10}, s.take)
-		if got := s.wait(t, ctx, 1); !slices.Equal(got, []int{3}) {
+		if got := s.wait(ctx, t, 1); !slices.Equal(got, []int{3}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -299,16 +301,16 @@ func TestBestEffort(t *testing.T) {
 		s := newSink(100000)
 		r := makeReader(t, b, "rt/x", QoS{Depth: 100}, s.take)
 		w := makeWriter(t, a, "rt/x", QoS{Depth: 100})
-		ready(t, ctx, w, 1)
+		ready(ctx, t, w, 1)
 		time.Sleep(time.Second)
-		h.loss = 0.005
+		h.lose(0.005)
 		for i := range 100 {
 			if _, err := w.Write(ctx, payload(100000, i), nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		got := s.wait(t, ctx, 1)
+		got := s.wait(ctx, t, 1)
 		received, lost, _ := r.Stats()
 		if len(got) < 40 || len(got) > 99 || !slices.IsSorted(got) {
 			t.Errorf("%d of 100 came: %v", len(got), got)

@@ -75,9 +75,13 @@ func lossy(t *testing.T, loss float64, size, n, fragment int, keepAll bool) {
 	if err := w.WaitAcked(ctx); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, s.wait(t, ctx, n), n)
-	t.Logf("%v in virtual time, %d of %d datagrams lost, resent %d samples and %d pieces", time.Since(start), h.lost, h.sent, w.resent, w.resentFragments)
+	inOrder(t, s.wait(ctx, t, n), n)
+	took := time.Since(start)
 	synctest.Wait()
+	samples, pieces := w.Resent()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.Logf("%v in virtual time, %d of %d datagrams lost, resent %d samples and %d pieces", took, h.lost, h.sent, samples, pieces)
 	if st := b.Stats(); st.Reassembly != 0 || st.Malformed != 0 || st.OverBudget != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -102,7 +106,7 @@ func TestFirstSampleAfterSync(t *testing.T) {
 			if _, err := w.Write(ctx, payload(100, 0), nil); err != nil {
 				t.Fatal(err)
 			}
-			inOrder(t, s.wait(t, ctx, 1), 1)
+			inOrder(t, s.wait(ctx, t, 1), 1)
 		})
 	}
 }
@@ -132,5 +136,5 @@ func TestLossOverSockets(t *testing.T) {
 	if err := w.WaitAcked(ctx); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, s.wait(t, ctx, 20), 20)
+	inOrder(t, s.wait(ctx, t, 20), 20)
 }

@@ -23,7 +23,7 @@ func readAll(c *net.UDPConn, f func(b []byte, from netip.AddrPort) (ahead int)) 
 		return
 	}
 	r := &rawReader{buf: make([]byte, 65536), f: f}
-	for rc.Read(r.read) == nil { //nolint:revive // all is done in read
+	for rc.Read(r.read) == nil {
 	}
 }
 

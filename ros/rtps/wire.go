@@ -23,7 +23,7 @@ const (
 const (
 	headerLen   = 20
 	maxDatagram = 65507
-	// room for header, INFO_DST, INFO_TS, DATA_FRAG with inline QoS and a heartbeat, beside the piece of a sample
+	// Room for header, INFO_DST, INFO_TS, DATA_FRAG with inline QoS and a heartbeat, beside the piece of a sample.
 	overhead = 256
 )
 

@@ -384,6 +384,13 @@ func (w *Writer) Matched() []Endpoint {
 	return out
 }
 
+// Resent counts what was sent again because a reader asked for it: whole samples, and pieces of large ones.
+func (w *Writer) Resent() (samples, pieces int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.resent, w.resentFragments
+}
+
 // Synced says whether the reader is sure to get what is written from now on. A best effort one is as soon as it is
 // matched, as far as one can be.
 func (w *Writer) Synced(reader GUID) bool {
