@@ -28,7 +28,7 @@ func TestAStopNamesWhoAskedForIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &pages{}
-			d := startWith(t, "twin-franka.yaml", func(f *Config) { change(f); realTime(f) }, func(*System) {}, logTo(log))
+			d := startWith(t, "twin-franka.yaml", func(f *Config) { change(f); slowly(f) }, func(*System) {}, logTo(log))
 			a := connect(t, d.MCP(), tokens["driver ann"])
 			far(a)
 			told := make(chan string, 1)
@@ -74,7 +74,7 @@ func TestASignalIsNamed(t *testing.T) {
 // Who drives and lets go of the request is told, by the next look, what ended the motion and what the robot does now.
 func TestALetGoRequestIsNamed(t *testing.T) {
 	change, tokens := people(t, "driver ann")
-	d := startWith(t, "twin-franka.yaml", func(f *Config) { change(f); realTime(f); f.OnClientGone = "stop" }, func(*System) {}, nil)
+	d := startWith(t, "twin-franka.yaml", func(f *Config) { change(f); slowly(f); f.OnClientGone = "stop" }, func(*System) {}, nil)
 	a := connect(t, d.MCP(), tokens["driver ann"])
 	far(a)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,9 @@ func TestALetGoRequestIsNamed(t *testing.T) {
 		defer close(done)
 		var req mcp.CallToolRequest
 		req.Params.Name = "execute_waypoint"
-		_, _ = a.c.CallTool(ctx, req) // ends with ctx
+		if res, err := a.c.CallTool(ctx, req); err == nil { // it ends with ctx
+			t.Errorf("it was answered: %v", res.Content)
+		}
 	}()
 	d.untilMoving()
 	cancel()
