@@ -43,6 +43,7 @@ type network struct {
 	group       bool     // multicast wanted
 	meta, user  *net.UDPConn
 	hear        *net.UDPConn // the multicast group; nil without
+	out         *rawSender   // by user
 	wg          sync.WaitGroup
 
 	mu     sync.Mutex
@@ -94,7 +95,8 @@ func (n *network) bind() error {
 			var user *net.UDPConn
 			if user, err = listenUDP(fmt.Sprintf("%s:%d", host, base+11+2*n.idx), false); err == nil {
 				n.meta, n.user = meta, user
-				return nil
+				n.out, err = newRawSender(user)
+				return err
 			}
 			err = errors.Join(err, meta.Close())
 		}
@@ -249,7 +251,7 @@ func (n *network) index() int { return n.idx }
 
 // send does not tell of failures: UDP may lose anything anyway, and what matters is asked for again.
 func (n *network) send(b []byte, to netip.AddrPort) {
-	_, _ = n.user.WriteToUDPAddrPort(b, to) // see above
+	n.out.send(b, to)
 }
 
 func (n *network) multicast(b []byte) {
