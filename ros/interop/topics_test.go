@@ -124,3 +124,17 @@ func (f Flow) duration() time.Duration {
 	}
 	return time.Duration(float64(f.Count) / f.Rate * float64(time.Second))
 }
+
+// TestNodeTopics does the same through a ros.Node.
+func TestNodeTopics(t *testing.T) {
+	for _, v := range Vendors {
+		for _, f := range flows(deep()) {
+			t.Run(fmt.Sprintf("%s/%s", v, f.Kind.Name), func(t *testing.T) {
+				d := domain(t)
+				side := NodeSide{node(t, d)}
+				t.Run("from", func(t *testing.T) { fromPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f) })
+				t.Run("to", func(t *testing.T) { toPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f) })
+			})
+		}
+	}
+}
