@@ -319,7 +319,7 @@ func (p *Participant) send(b []byte, to netip.AddrPort) {
 
 // tick is one round of the timer goroutine.
 func (p *Participant) tick(now int64) (next int64) {
-	next = min(p.tickAnnounce(now), p.tickLeases(now), p.tickAssert(now))
+	next = min(p.tickAnnounce(now), p.tickGreet(now), p.tickLeases(now), p.tickAssert(now))
 	p.mu.RLock()
 	for _, w := range p.writers {
 		next = min(next, w.tick(now))

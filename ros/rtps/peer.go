@@ -16,6 +16,8 @@ type peer struct {
 	builtin    uint32
 	endpoints  map[GUID]*remote
 	reassembly atomic.Int64 // bytes of its unfinished samples
+	greeted    int          // announcements sent to it alone since it was found
+	greetAt    int64        // when the next is due; 0 when it is known to know us
 }
 
 // remote is another participant's endpoint.
@@ -67,8 +69,8 @@ func (d *dest) choose(p *Participant, addrs []netip.AddrPort, from netip.Addr) {
 		ours, linked := p.net.local(a.Addr())
 		s := 1
 		switch {
-		case a.Addr().IsLoopback() && !here, p.cfg.Localhost && !ours:
-			continue
+		case ours && !here, p.cfg.Localhost && !ours:
+			continue // another host's loopback, or a bridge that has the same address on each
 		case a.Addr().IsLoopback():
 			s = 5
 		case here && ours:

@@ -220,9 +220,8 @@ func (p *Participant) learnPeer(d *spdpData, from netip.AddrPort) (q *peer, foun
 	p.peers[d.info.Prefix] = q
 	p.emit(Event{Kind: PeerFound, Peer: p.view(q)})
 	p.matchBuiltin(q)
-	if q.info.Lease > 0 {
-		p.alarm.by(now + int64(q.info.Lease))
-	}
+	q.greetAt = now + int64(greetAgain)
+	p.alarm.by(q.greetAt)
 	return q, true
 }
 
@@ -251,6 +250,44 @@ func (p *Participant) matchBuiltin(q *peer) {
 	pair(p.pub, entityPubReader, 2, 3)
 	pair(p.sub, entitySubReader, 4, 5)
 	pair(p.live, entityLiveReader, 10, 11)
+}
+
+// Answers to a newcomer: they get lost as anything does, and then it would not know us until our next announcement.
+const (
+	greetAgain = 100 * time.Millisecond // after the first; the time doubles
+	mostGreets = 6
+)
+
+// tickGreet announces us again to each newcomer that has not shown that it knows us.
+func (p *Participant) tickGreet(now int64) (next int64) {
+	next = never
+	type greeting struct {
+		prefix GUIDPrefix
+		to     netip.AddrPort
+	}
+	var again []greeting
+	p.mu.Lock()
+	for _, q := range p.peers {
+		switch {
+		case q.greetAt == 0:
+		case q.greeted >= mostGreets || p.pub.Synced(q.info.Prefix.GUID(entityPubReader)):
+			q.greetAt = 0
+		case now < q.greetAt:
+			next = min(next, q.greetAt)
+		default:
+			q.greeted++
+			q.greetAt = now + int64(greetAgain)<<q.greeted
+			next = min(next, q.greetAt)
+			again = append(again, greeting{q.info.Prefix, q.meta.load()})
+		}
+	}
+	p.mu.Unlock()
+	for _, g := range again {
+		if !p.leaving.Load() {
+			p.send(p.announcement(&g.prefix), g.to)
+		}
+	}
+	return next
 }
 
 // tickLeases drops participants that gave no sign of life for as long as they said they would.
