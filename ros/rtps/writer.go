@@ -85,14 +85,15 @@ func (w *Writer) Write(ctx context.Context, payload []byte, related *SampleIdent
 	if related != nil {
 		c.related, c.identity = true, *related
 	}
-	w.commit(c)
-	return c.seq, nil
+	return w.commit(c), nil
 }
 
-// commit adds the sample and sends it, if nobody else is sending already. It is called with the lock, and gives it up.
-func (w *Writer) commit(c *change) {
+// commit adds the sample and sends it, if nobody else is sending already, and gives its number. It is called with the
+// lock, and gives it up; c may be another sample's by then.
+func (w *Writer) commit(c *change) int64 {
 	w.seq++
-	c.seq = w.seq
+	seq := w.seq
+	c.seq = seq
 	c.refs = 1
 	w.makeRoom(len(c.payload))
 	w.hist.push(c)
@@ -107,6 +108,7 @@ func (w *Writer) commit(c *change) {
 	if mine && w.drain(jobs) != 0 {
 		w.poke()
 	}
+	return seq
 }
 
 // take makes a change of the payload.
