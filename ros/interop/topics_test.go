@@ -132,8 +132,12 @@ func TestNodeTopics(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", v, f.Kind.Name), func(t *testing.T) {
 				d := domain(t)
 				side := NodeSide{node(t, d)}
-				t.Run("from", func(t *testing.T) { fromPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f) })
-				t.Run("to", func(t *testing.T) { toPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f) })
+				t.Run("from", func(t *testing.T) {
+					fromPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f)
+				})
+				t.Run("to", func(t *testing.T) {
+					toPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f)
+				})
 			})
 		}
 	}
