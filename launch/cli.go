@@ -33,6 +33,7 @@ type commands struct {
 	Stdio   stdioCommand   `cmd:"" help:"Serve the tools of a launch file on stdin and stdout, for a client that starts its own server."`
 	Check   checkCommand   `cmd:"" help:"Read and check a launch file, and start nothing."`
 	Token   tokenCommand   `cmd:"" help:"Make a token and the line that goes into the launch file."`
+	Ros     rosCommand     `cmd:"" help:"Look at a ROS graph, with no ROS installed."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

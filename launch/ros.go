@@ -1,0 +1,249 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"viad/ros"
+	"viad/ros/cdr"
+	"viad/ros/dds"
+	"viad/ros/msg"
+	"viad/ros/msg/all"
+	"viad/ros/rosbridge"
+)
+
+// rosCommand looks at a ROS graph, with no ROS installed.
+type rosCommand struct {
+	Topic struct {
+		List rosTopicList `cmd:"" help:"List topics, their types, and how many publish and subscribe."`
+		Info rosTopicInfo `cmd:"" help:"Show who is on a topic, and with which QoS."`
+		Echo rosTopicEcho `cmd:"" help:"Print the messages of a topic."`
+		Hz   rosTopicHz   `cmd:"" help:"Measure the rate of a topic."`
+	} `cmd:"" help:"Topics."`
+	Node struct {
+		List rosNodeList `cmd:"" help:"List nodes."`
+	} `cmd:"" help:"Nodes."`
+	Service struct {
+		List rosServiceList `cmd:"" help:"List services and their types."`
+		Call rosServiceCall `cmd:"" help:"Call a service."`
+	} `cmd:"" help:"Services."`
+	Action struct {
+		List rosActionList `cmd:"" help:"List actions and their types."`
+	} `cmd:"" help:"Actions."`
+	Param struct {
+		List rosParamList `cmd:"" help:"List the parameters of a node."`
+		Get  rosParamGet  `cmd:"" help:"Get a parameter of a node."`
+		Set  rosParamSet  `cmd:"" help:"Set a parameter of a node."`
+	} `cmd:"" help:"Parameters."`
+	Doctor rosDoctor `cmd:"" help:"Say what is seen of the network, of others and of their clocks, and what is wrong."`
+}
+
+// rosFlags say where the graph is.
+type rosFlags struct {
+	Domain    int           `env:"ROS_DOMAIN_ID" help:"Domain id, 0 to 232."`
+	Localhost bool          `env:"ROS_LOCALHOST_ONLY" help:"This host alone."`
+	Peer      []string      `env:"ROS_STATIC_PEERS" sep:";" help:"Host that multicast does not reach; may be given again." placeholder:"HOST"`
+	Interface []string      `help:"Network interface by name or address; may be given again. Otherwise all that are up." placeholder:"NAME"`
+	Wire      string        `enum:"dds,rosbridge" default:"dds" help:"dds or rosbridge."`
+	URL       string        `name:"url" help:"Of rosbridge, for example ws://robot:9090." placeholder:"URL"`
+	Distro    string        `help:"ROS 2 distribution of the others: humble, iron, jazzy. Otherwise it is learnt." placeholder:"NAME"`
+	Wait      time.Duration `default:"3s" help:"How long to look and to wait for answers."`
+	JSON      bool          `name:"json" help:"Print JSON."`
+	Verbose   bool          `short:"v" help:"Print what the wire has to say."`
+}
+
+// rosDomains is the number of domains: beyond, the ports would end.
+const rosDomains = 232
+
+// config checks what can be checked before anything is opened.
+func (f *rosFlags) config(log *slog.Logger) (dds.Config, error) {
+	distro, ok := cdr.ParseDistro(f.Distro)
+	if !ok {
+		return dds.Config{}, usageError{fmt.Errorf("--distro %s is not known; humble, iron, jazzy and rolling are", f.Distro)}
+	}
+	if f.Domain < 0 || f.Domain > rosDomains {
+		return dds.Config{}, usageError{fmt.Errorf("the domain is %d; it is from 0 to %d (--domain, ROS_DOMAIN_ID)", f.Domain, rosDomains)}
+	}
+	local := f.Localhost || os.Getenv("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST"
+	return dds.Config{Node: "viad_ros_" + strconv.Itoa(os.Getpid()), Domain: f.Domain, Localhost: local, Peers: f.Peer, Interfaces: f.Interface, Distro: distro, Log: log}, nil
+}
+
+// open joins the graph.
+func (f *rosFlags) open(ctx context.Context, s streams) (ros.Node, error) {
+	log := slog.New(slog.DiscardHandler)
+	if f.Verbose {
+		log = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	c, err := f.config(log)
+	if err != nil {
+		return nil, err
+	}
+	if f.Wire == "dds" {
+		if f.URL != "" {
+			return nil, usageError{errors.New("--url is rosbridge's: give --wire rosbridge with it")}
+		}
+		n, err := dds.Open(c)
+		if err != nil {
+			return nil, err
+		}
+		return n, nil
+	}
+	if f.URL == "" {
+		return nil, usageError{errors.New("--wire rosbridge needs --url, for example --url ws://robot:9090")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	n, err := rosbridge.Dial(ctx, rosbridge.Config{URL: f.URL, Node: "/" + c.Node, Distro: c.Distro, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// with opens a node for f, and closes it.
+func (f *rosFlags) with(ctx context.Context, s streams, do func(context.Context, ros.Node) error) error {
+	n, err := f.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = do(ctx, n)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // Ctrl-C is how one ends it
+	}
+	return errors.Join(err, n.Close())
+}
+
+// What discovery takes: an answer to our first announcement comes at once, and the endpoints shortly after.
+const (
+	rosQuiet = 400 * time.Millisecond // so long nothing new came
+	rosPoll  = 50 * time.Millisecond
+)
+
+// look waits until the graph has been quiet for a while, or Wait is over; done, if given, says that what was looked for
+// is there. Our own node is not in the graph that it returns.
+func (f *rosFlags) look(ctx context.Context, n ros.Node, done func(ros.Graph) bool) (ros.Graph, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	var last string
+	var since time.Time
+	for {
+		g, err := n.Graph(ctx)
+		if err != nil {
+			return g, err
+		}
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(s string) bool { return s == n.Name() })
+		if done != nil && done(g) {
+			return g, nil
+		}
+		size := fmt.Sprint(len(g.Nodes), len(g.Topics), len(g.Services), len(g.Peers))
+		if size != last {
+			last, since = size, time.Now()
+		}
+		someone := len(g.Peers) > 0 && len(g.Topics)+len(g.Services) > 0 || n.Wire() != "dds"
+		if done == nil && someone && time.Since(since) >= rosQuiet {
+			return g, nil
+		}
+		t := time.NewTimer(rosPoll)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return g, ctx.Err()
+			}
+			return g, nil
+		}
+	}
+}
+
+// alone says in words that nobody is there.
+func (f *rosFlags) alone(g ros.Graph) error {
+	if f.Wire != "dds" || len(g.Peers) > 0 {
+		return nil
+	}
+	return fmt.Errorf("no other participant answers in domain %d: viad ros doctor --domain %d says what to check", f.Domain, f.Domain)
+}
+
+// table prints aligned columns.
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	return t.Flush()
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// newMessage makes a message of a type, or says that it cannot.
+func newMessage(typ string) (msg.Message, error) {
+	if m, ok := all.New(typ); ok {
+		return m, nil
+	}
+	return nil, fmt.Errorf("viad has no definition of %s, so that it can be listed and measured (viad ros topic hz) but not printed", typ)
+}
+
+// opaque stands for a message whose definition is not there; it can be subscribed to, not read.
+type opaque string
+
+// TypeName is the full name.
+func (o opaque) TypeName() string { return string(o) }
+
+// TypeHash is not known.
+func (opaque) TypeHash() string { return "" }
+
+// MarshalCDR fails.
+func (o opaque) MarshalCDR(w *cdr.Writer) { w.Fail("", "there is no definition of "+string(o)) }
+
+// UnmarshalCDR fails.
+func (o opaque) UnmarshalCDR(r *cdr.Reader) { r.Fail("", "there is no definition of "+string(o)) }
+
+// hidden says that tools hide the name: a part of it begins with an underscore.
+func hidden(name string) bool { return strings.Contains(name, "/_") }
+
+func qosWords(q ros.QoS) string {
+	w := "best effort"
+	if q.Reliable {
+		w = "reliable"
+	}
+	if q.Transient {
+		w += ", transient local"
+	} else {
+		w += ", volatile"
+	}
+	if q.Deadline > 0 {
+		w += fmt.Sprintf(", deadline %v", q.Deadline)
+	}
+	return w
+}
+
+// nearest names what was perhaps meant.
+func nearest(name string, all []string) string {
+	base := name[strings.LastIndex(name, "/")+1:]
+	var near []string
+	for _, a := range all {
+		if base != "" && strings.Contains(a, base) || strings.EqualFold(a, name) || strings.Contains(name, a) && a != "/" {
+			near = append(near, a)
+		}
+	}
+	slices.SortFunc(near, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	if len(near) == 0 {
+		return ""
+	}
+	return "; perhaps " + strings.Join(near[:min(3, len(near))], " or ")
+}
