@@ -230,7 +230,7 @@ func (c *rosParamList) Run(ctx context.Context, s streams) error {
 			for _, n := range names {
 				fmt.Fprintln(s.out, n)
 			}
-			return nil //nolint:nilerr // the names were asked for
+			return nil
 		}
 		return c.printParams(s, values)
 	})

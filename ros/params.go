@@ -49,7 +49,7 @@ func NewParamClient(n Node, node string) (*ParamClient, error) {
 
 // Close ends the client.
 func (c *ParamClient) Close() error {
-	var errs []error
+	errs := make([]error, 0, len(c.closers))
 	for _, o := range c.closers {
 		errs = append(errs, o.Close())
 	}

@@ -82,7 +82,7 @@ func (s *ParamServer) services() []served {
 
 // Close ends the server.
 func (s *ParamServer) Close() error {
-	var errs []error
+	errs := make([]error, 0, len(s.closers))
 	for _, c := range s.closers {
 		errs = append(errs, c.Close())
 	}
@@ -130,7 +130,7 @@ func (s *ParamServer) set(params []Param, within bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	// They are set; that nobody could be told changes nothing of that.
-	_ = s.events.Send(ctx, e) //nolint:errcheck // see above
+	_ = s.events.Send(ctx, e)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (d *Declared) fits(v rcl_interfaces.ParameterValue) error {
 		if v.Type != rcl_interfaces.ParameterType_PARAMETER_DOUBLE {
 			continue
 		}
-		if !(x >= r.FromValue && x <= r.ToValue) { //nolint:staticcheck // so that NaN fails
+		if !(x >= r.FromValue && x <= r.ToValue) { // so that NaN fails
 			return fmt.Errorf("%v is outside %v to %v", x, r.FromValue, r.ToValue)
 		}
 		if n := (x - r.FromValue) / r.Step; r.Step > 0 && x != r.ToValue && math.Abs(n-math.Round(n)) > 1e-9*max(1, math.Abs(n)) {
@@ -250,7 +250,7 @@ func (s *ParamServer) setEach(q *rcl_interfaces.SetParameters_Request) (msg.Mess
 }
 
 func (s *ParamServer) setAll(q *rcl_interfaces.SetParametersAtomically_Request) (msg.Message, error) {
-	var params []Param
+	params := make([]Param, 0, len(q.Parameters))
 	for _, p := range q.Parameters {
 		params = append(params, Param{p.Name, p.Value})
 	}

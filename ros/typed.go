@@ -34,7 +34,7 @@ func SubscribeInto[T any, P msg.Ptr[T]](n Node, topic string, qos QoS, f func(P,
 type Publisher[P msg.Message] struct{ Outlet }
 
 // Send publishes m.
-func (p Publisher[P]) Send(ctx context.Context, m P) error { return p.Outlet.Publish(ctx, m) }
+func (p Publisher[P]) Send(ctx context.Context, m P) error { return p.Publish(ctx, m) }
 
 // Advertise is Node.Advertise with a type: ros.Advertise[geometry_msgs.Twist](n, "/cmd_vel", ros.Default()).
 func Advertise[T any, P msg.Ptr[T]](n Node, topic string, qos QoS) (Publisher[P], error) {

@@ -212,7 +212,7 @@ func (s *actionServer) execute(ctx context.Context, o *served, goal msg.Message)
 func (s *actionServer) settle(o *served, result msg.Message, status ros.GoalStatus) {
 	// The feedback arrives before the result does, where the client acknowledges in time.
 	ctx, cancel := context.WithTimeout(context.Background(), replyWait)
-	_ = s.feedback.WaitAcked(ctx) //nolint:errcheck // as far as it can be had
+	_ = s.feedback.WaitAcked(ctx) // as far as it can be had
 	cancel()
 	s.mu.Lock()
 	o.status, o.result, o.ended = status, result, time.Now()
@@ -348,7 +348,7 @@ func (s *actionServer) Close() (err error) {
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
-		var errs []error
+		errs := make([]error, 0, len(s.services)+2)
 		for _, v := range s.services {
 			errs = append(errs, v.Close())
 		}

@@ -71,15 +71,8 @@ func (n *Node) ActionClient(a ros.Action) (ros.Goaler, error) {
 
 func (g *goaler) open() (err error) {
 	sub := g.a.Name + "/_action/"
-	if g.send, err = g.n.client(g.what, sub+"send_goal", &sendGoalRequest{wrap: wrap(g.kind + "_SendGoal_Request")}, &sendGoalResponse{wrap: wrap(g.kind + "_SendGoal_Response")}); err != nil {
-		return err
-	}
-	if g.results, err = g.n.client(g.what, sub+"get_result", &getResultRequest{wrap: wrap(g.kind + "_GetResult_Request")}, &getResultResponse{wrap: wrap(g.kind + "_GetResult_Response")}); err != nil {
-		return err
-	}
-	if g.cancels, err = g.n.client(g.what, sub+"cancel_goal", new(action_msgs.CancelGoal_Request), new(action_msgs.CancelGoal_Response)); err != nil {
-		return err
-	}
+	// First what listens: the endpoints of a node are announced in order, so that a server that is sure to get a goal also
+	// knows of the readers of its feedback.
 	typ, err := ddsType(g.kind + "_FeedbackMessage")
 	if err != nil {
 		return err
@@ -93,7 +86,16 @@ func (g *goaler) open() (err error) {
 		return err
 	}
 	q.TransientLocal = true
-	g.status, err = g.n.newReader(rtps.ReaderConfig{Topic: topicPrefix + sub + "status", Type: typ, QoS: q, UserData: g.n.hash(m)}, g.onStatus)
+	if g.status, err = g.n.newReader(rtps.ReaderConfig{Topic: topicPrefix + sub + "status", Type: typ, QoS: q, UserData: g.n.hash(m)}, g.onStatus); err != nil {
+		return err
+	}
+	if g.send, err = g.n.client(g.what, sub+"send_goal", &sendGoalRequest{wrap: wrap(g.kind + "_SendGoal_Request")}, &sendGoalResponse{wrap: wrap(g.kind + "_SendGoal_Response")}); err != nil {
+		return err
+	}
+	if g.results, err = g.n.client(g.what, sub+"get_result", &getResultRequest{wrap: wrap(g.kind + "_GetResult_Request")}, &getResultResponse{wrap: wrap(g.kind + "_GetResult_Response")}); err != nil {
+		return err
+	}
+	g.cancels, err = g.n.client(g.what, sub+"cancel_goal", new(action_msgs.CancelGoal_Request), new(action_msgs.CancelGoal_Response))
 	return err
 }
 

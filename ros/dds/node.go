@@ -156,7 +156,6 @@ type linkWatch struct {
 	mu    sync.Mutex
 	queue []ros.Link
 	peers map[rtps.GUIDPrefix]struct{}
-	said  bool
 }
 
 // Links tells f whether any other participant is known.
@@ -173,7 +172,7 @@ func (n *Node) Links(f func(ros.Link)) (stop func()) {
 	l.say()
 	l.mu.Unlock()
 	n.d.wg.Go(func() { l.run(f) })
-	return func() { _ = l.Close() } //nolint:errcheck // it has none
+	return func() { _ = l.Close() }
 }
 
 func (l *linkWatch) event(e rtps.Event) {

@@ -186,7 +186,7 @@ func (q *request) meet(ctx context.Context) error {
 			return nil
 		}
 		if matched {
-			_ = q.s.w.WaitSynced(deadline, 1) //nolint:errcheck // looked at above and below
+			_ = q.s.w.WaitSynced(deadline, 1) // looked at above and below
 			if q.s.w.Synced(g) || deadline.Err() != nil {
 				return ctx.Err()
 			}

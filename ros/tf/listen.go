@@ -65,7 +65,7 @@ func (b *Buffer) Listen(n ros.Node, refused func(error)) (*Listener, error) {
 
 // Close ends the subscriptions; the buffer stays.
 func (l *Listener) Close() error {
-	var errs []error
+	errs := make([]error, 0, len(l.subs))
 	for _, s := range l.subs {
 		errs = append(errs, s.Close())
 	}
