@@ -59,7 +59,10 @@ const maxThings = 4096
 func (c *client) things() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.outlets) + len(c.callers) + len(c.served) + len(c.acting) + int(c.running.Load())
+	n := len(c.outlets) + len(c.served) + len(c.acting) + int(c.running.Load())
+	for _, x := range c.callers {
+		n += len(x)
+	}
 	for _, t := range c.subs {
 		t.mu.Lock()
 		n += len(t.asks)

@@ -51,7 +51,7 @@ type Caveats struct {
 	WrongIDs bool
 	// ServiceTimeout ends calls that take longer, unless the call says how long it may take; 0 waits for ever.
 	ServiceTimeout time.Duration
-	// DeafToLater makes a subscription hear only publishers that were there when it was made.
+	// DeafToLater makes a subscription hear only publishers that were there when it was made; without any it is best effort.
 	DeafToLater bool
 	// FirstEncoding serves a topic to nobody who asks for raw when the first subscriber did not, and the reverse.
 	FirstEncoding bool

@@ -149,7 +149,7 @@ type client struct {
 	mu        sync.Mutex
 	subs      map[string]*topicSub
 	outlets   map[string]*advert
-	callers   map[string]ros.Caller
+	callers   map[string][]*oneCaller
 	served    map[string]ros.Closer
 	waiting   map[string]chan op // requests to services that this client serves
 	acting    map[string]ros.Closer
@@ -166,7 +166,7 @@ type frame struct {
 func newClient(s *Server, conn *websocket.Conn, cancel context.CancelFunc) *client {
 	return &client{
 		s: s, conn: conn, cancel: cancel, out: make(chan frame),
-		subs: map[string]*topicSub{}, outlets: map[string]*advert{}, callers: map[string]ros.Caller{},
+		subs: map[string]*topicSub{}, outlets: map[string]*advert{}, callers: map[string][]*oneCaller{},
 		served: map[string]ros.Closer{}, waiting: map[string]chan op{}, acting: map[string]ros.Closer{}, actGoals: map[string]*actGoal{},
 	}
 }
@@ -231,7 +231,9 @@ func (c *client) finish() {
 		shut(a.outlet)
 	}
 	for _, x := range callers {
-		shut(x)
+		for _, y := range x {
+			shut(y)
+		}
 	}
 	for _, x := range served {
 		shut(x)

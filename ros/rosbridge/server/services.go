@@ -49,10 +49,11 @@ func (c *client) call(ctx context.Context, o *op) (json.RawMessage, error) {
 	if err := fromJSON(o.Args, q); err != nil {
 		return nil, err
 	}
-	caller, err := c.caller(o.Service, request, response)
+	caller, done, err := c.caller(o.Service, request, response)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	a := response()
 	if err := caller.Call(ctx, q, a); err != nil {
 		return nil, err
@@ -60,20 +61,43 @@ func (c *client) call(ctx context.Context, o *op) (json.RawMessage, error) {
 	return c.s.toJSON(a), nil
 }
 
-func (c *client) caller(name string, request, response func() msg.Message) (ros.Caller, error) {
+// callsAtOnce is how many requests one client of a service has on its way: DDS keeps the last ten of a writer.
+const callsAtOnce = 8
+
+// oneCaller is a client of a service, and how many calls it has.
+type oneCaller struct {
+	ros.Caller
+	busy int
+}
+
+// caller is a client of a service with room for another call; done gives it back.
+func (c *client) caller(name string, request, response func() msg.Message) (x ros.Caller, done func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.callers == nil {
-		return nil, errors.New("closed")
+		return nil, nil, errors.New("closed")
 	}
-	if x := c.callers[name]; x != nil {
-		return x, nil
+	var free *oneCaller
+	for _, o := range c.callers[name] {
+		if o.busy < callsAtOnce {
+			free = o
+			break
+		}
 	}
-	x, err := c.s.o.Node.Client(ros.Service{Name: name, Request: request, Response: response})
-	if err == nil {
-		c.callers[name] = x
+	if free == nil {
+		y, err := c.s.o.Node.Client(ros.Service{Name: name, Request: request, Response: response})
+		if err != nil {
+			return nil, nil, err
+		}
+		free = &oneCaller{Caller: y}
+		c.callers[name] = append(c.callers[name], free)
 	}
-	return x, err
+	free.busy++
+	return free, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		free.busy--
+	}, nil
 }
 
 // serviceType is what the graph says; the cancel service of an action is not listed, and known by its name.

@@ -197,9 +197,10 @@ func (s *Server) begin(t *topicSub) bool {
 	return !s.o.FirstEncoding || f.raw == t.raw
 }
 
-// qos is what the publishers of now offer: the subscriber of rosbridge_suite takes best effort and volatile otherwise.
+// qos is what the publishers of now offer. When there are none the subscriber of rosbridge_suite is best effort, and what
+// a publisher says before it is known here is lost.
 func (s *Server) qos(ctx context.Context, topic string, queue int) ros.QoS {
-	q := ros.QoS{Depth: max(queue, s.o.Depth)}
+	q := ros.QoS{Depth: max(queue, s.o.Depth), Reliable: !s.o.DeafToLater}
 	g, err := s.o.Node.Graph(ctx)
 	if err != nil {
 		return q
@@ -208,9 +209,8 @@ func (s *Server) qos(ctx context.Context, topic string, queue int) ros.QoS {
 		if t.Name != topic {
 			continue
 		}
-		q.Reliable = len(t.Publishers) > 0
-		for _, p := range t.Publishers {
-			q.Reliable = q.Reliable && p.QoS.Reliable
+		for i, p := range t.Publishers {
+			q.Reliable = (q.Reliable || i == 0) && p.QoS.Reliable
 			q.Transient = q.Transient || p.QoS.Transient
 		}
 		q.Transient = q.Transient && q.Reliable
