@@ -264,7 +264,7 @@ func (c *client) wait(ctx context.Context, next <-chan struct{}) error {
 	}
 	// It may have answered since the caller looked, which nothing would tell us.
 	if list, how, err := c.servers(); err != nil || len(list) > 0 && how != styleUnknown {
-		return nil //nolint:nilerr // the caller looks again, and tells
+		return nil // the caller looks again, and tells
 	}
 	select {
 	case <-next:
