@@ -43,7 +43,7 @@ type Domain struct {
 	log   *slog.Logger
 	graph *graph
 	stop  func() // ends the watch of the participant
-	wg    sync.WaitGroup
+	run   scope  // functions that watch links
 
 	mu     sync.Mutex
 	closed bool
@@ -129,7 +129,9 @@ func (d *Domain) Close() error {
 	d.stop()
 	d.graph.stop()
 	errs = append(errs, d.p.Close())
-	d.wg.Wait()
+	if !d.run.end() {
+		d.log.Warn("a function that watches the link goes on though all was closed")
+	}
 	return errors.Join(errs...)
 }
 

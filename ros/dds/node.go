@@ -1,6 +1,7 @@
 package dds
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -36,7 +37,7 @@ func (n *Node) Wire() string { return "dds" }
 // Domain is the participant that the node is of.
 func (n *Node) Domain() *Domain { return n.d }
 
-// Close closes all that the node made.
+// Close closes all that the node made. It waits for functions that run, so that none of them may call it.
 func (n *Node) Close() error {
 	err := n.leave()
 	if n.owns {
@@ -171,7 +172,9 @@ func (n *Node) Links(f func(ros.Link)) (stop func()) {
 	}
 	l.say()
 	l.mu.Unlock()
-	n.d.wg.Go(func() { l.run(f) })
+	if !n.d.run.run(func(context.Context) { l.run(f) }) {
+		_ = l.Close()
+	}
 	return func() { _ = l.Close() }
 }
 

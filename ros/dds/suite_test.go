@@ -2,8 +2,11 @@ package dds_test
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"os"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -11,6 +14,7 @@ import (
 	"viad/ros/cdr"
 	"viad/ros/dds"
 	"viad/ros/rostest"
+	"viad/ros/rtps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +51,25 @@ func suite(t *testing.T, domain int, here, there cdr.Distro) {
 			return open(t, dds.Config{Node: name, Domain: domain, Distro: there})
 		},
 	})
+}
+
+// With one datagram in twenty lost, each way, everything still holds.
+func TestSuiteWithLoss(t *testing.T) {
+	lossy := func(seed uint64) func(rtps.Datagram) bool {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var mu sync.Mutex
+		return func(rtps.Datagram) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return rnd.Float64() >= 0.05
+		}
+	}
+	end := func(distro cdr.Distro, seed uint64) func(t *testing.T, name string) ros.Node {
+		return func(t *testing.T, name string) ros.Node {
+			return open(t, dds.Config{Node: name, Domain: 49, Distro: distro, Wire: lossy(seed)})
+		}
+	}
+	rostest.Run(t, rostest.Wire{Here: end(cdr.DistroUnknown, 1), There: end(cdr.Humble, 2), Patience: 30 * time.Second})
 }
 
 // One end is told the distribution, the other learns it.
