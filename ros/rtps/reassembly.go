@@ -30,7 +30,6 @@ func (r *Reader) onFragment(in *incoming, x *receiver) {
 		return
 	}
 	a.at = r.p.now()
-	w.heardAt = a.at
 	body := in.body
 	for i := int(in.first) - 1; i < n && len(body) > 0; i++ {
 		want := min(in.size, in.total-i*in.size)

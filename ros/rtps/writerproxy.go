@@ -42,7 +42,6 @@ type writerProxy struct {
 	nackWait   int64
 	nackedAt   int64
 	nackedBase int64
-	heardAt    int64
 }
 
 // onData takes a whole sample.
@@ -81,7 +80,6 @@ func (w *writerProxy) wants(seq int64) bool {
 // accept takes a whole sample that w wants.
 func (r *Reader) accept(w *writerProxy, s *Sample) {
 	seq := s.Seq
-	w.heardAt = r.p.now()
 	if !w.reliable {
 		if w.started && seq > w.next {
 			r.lost += uint64(seq - w.next)
@@ -222,7 +220,6 @@ func (r *Reader) onGap(writer GUID, start, base int64, set *bitset256, _ *receiv
 	if w == nil || !w.reliable {
 		return
 	}
-	w.heardAt = r.p.now()
 	if start <= w.next {
 		r.skip(w, base)
 	} else {
@@ -294,8 +291,9 @@ func (r *Reader) tick(now int64, out *message) (next int64) {
 				next = min(next, w.nackAt)
 				continue
 			}
-			if quiet := w.heardAt + int64(nackFirst)/2; now < quiet && w.nackWait == int64(nackFirst) {
-				w.nackAt = quiet // pieces are coming
+			// Pieces of what is missing are coming. Later samples say nothing of it: they may never cease.
+			if a := w.find(w.next); a != nil && now < a.at+int64(nackFirst)/2 && w.nackWait == int64(nackFirst) {
+				w.nackAt = a.at + int64(nackFirst)/2
 				next = min(next, w.nackAt)
 				continue
 			}
