@@ -169,7 +169,7 @@ func (p *Peer) Await(ctx context.Context, fits func(Event) bool) (Event, error) 
 			}
 		}
 		if ended {
-			return Event{}, fmt.Errorf("the %s peer ended (%v): %s", p.name, bad, p.Story())
+			return Event{}, errors.Join(fmt.Errorf("the %s peer ended: %s", p.name, p.Story()), bad)
 		}
 		select {
 		case <-more:

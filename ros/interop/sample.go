@@ -144,7 +144,7 @@ func JointState() Kind {
 // PointCloud2 is sensor_msgs/PointCloud2 with four fields.
 func PointCloud2() Kind {
 	fields := func() []sensor_msgs.PointField {
-		var out []sensor_msgs.PointField
+		out := make([]sensor_msgs.PointField, 0, 4)
 		for i, n := range []string{"x", "y", "z", "intensity"} {
 			out = append(out, sensor_msgs.PointField{Name: n, Offset: uint32(4 * i), Datatype: 7, Count: 1})
 		}

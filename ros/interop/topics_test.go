@@ -60,7 +60,7 @@ func lossless(t *testing.T, what string, f Flow, e Event) {
 	}
 }
 
-func fromPeer(t *testing.T, side Side, s Setup, f Flow) {
+func fromPeer(t *testing.T, side Side, s Setup, f Flow) Event {
 	ctx := budget(t, 20*time.Second+f.duration())
 	tally, sub, err := Receive(side, f)
 	must(t, err)
@@ -77,6 +77,7 @@ func fromPeer(t *testing.T, side Side, s Setup, f Flow) {
 		lost, dropped := sub.Missed()
 		t.Logf("missing %v; the reader counts %d as lost and %d as dropped", missing, lost, dropped)
 	}
+	return tally.Report()
 }
 
 // arrived waits until all samples are there, or for best effort ones a moment.
@@ -92,14 +93,16 @@ func arrived(ctx context.Context, tally *Tally, f Flow) {
 	}
 }
 
-func toPeer(t *testing.T, side Side, s Setup, f Flow) {
+func toPeer(t *testing.T, side Side, s Setup, f Flow) Event {
 	ctx := budget(t, 20*time.Second+f.duration())
 	s.Mode, s.Args = "subscribe", append(f.Args(), s.Args...)
 	p := peer(t, s)
 	pub, err := Transmit(ctx, side, f, 1)
 	must(t, err)
-	lossless(t, "to "+string(s.Vendor), f, reported(ctx, t, p, f))
+	e := reported(ctx, t, p, f)
+	lossless(t, "to "+string(s.Vendor), f, e)
 	check(t, pub.Close())
+	return e
 }
 
 // reported is the subscriber's report; one that misses samples reports when it is closed.
