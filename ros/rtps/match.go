@@ -69,7 +69,10 @@ func (p *Participant) mismatch(m *Mismatch, ours GUID, q *peer, e *remote) {
 	}
 	p.mismatches[key] = *m
 	p.emit(Event{Kind: Mismatched, Peer: p.view(q), Endpoint: e.Endpoint, Ours: ours, Mismatch: *m})
-	p.log.Warn("rtps: endpoints of one topic do not match", "topic", m.Topic, "policy", m.Policy, "why", m.Why)
+	if now := p.now(); now >= p.warnAt { // one line a second: a stranger can make thousands
+		p.warnAt = now + int64(time.Second)
+		p.log.Warn("rtps: endpoints of one topic do not match", "topic", m.Topic, "policy", m.Policy, "why", m.Why, "mismatches", len(p.mismatches))
+	}
 }
 
 // Mismatches are the pairs of endpoints, ours and another's, of one topic, that will not talk.

@@ -51,6 +51,7 @@ type Participant struct {
 	departures int
 	nextID     uint32
 	spdpSeq    int64
+	warnAt     int64
 	announceAt int64
 	announced  int
 	assertAt   int64
