@@ -22,6 +22,7 @@
 //
 //   - DDS Security (SROS 2): a secured participant is neither understood nor answered.
 //   - Fast DDS's discovery server; a participant that is only reached through one is not found.
+//   - Systems other than Linux, whose sockets it knows well.
 //   - Shared memory and other transports than UDP; IPv6. Peers on the same host are reached over the loopback, which both
 //     vendors offer beside their shared memory.
 //   - XCDR2 and the negotiation of representations: ours is XCDR1, which is what ROS uses up to now.

@@ -278,3 +278,5 @@ func TestPreemptiveAckIsNoSync(t *testing.T) {
 		}
 	})
 }
+
+func (deaf) sendTrain([]byte, int, netip.AddrPort) bool { return false }

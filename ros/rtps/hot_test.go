@@ -55,10 +55,13 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func BenchmarkPair(b *testing.B) {
-	for _, size := range []int{48, 1 << 20} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
+	for _, c := range [][2]int{{48, 0}, {1 << 20, 0}, {1 << 20, 1344}} {
+		size := c[0]
+		b.Run(fmt.Sprintf("%d in %d", size, c[1]), func(b *testing.B) {
 			d := domain(b)
-			x, y := openAt(b, Config{Domain: d}), openAt(b, Config{Domain: d})
+			x, y := openAt(b, Config{Domain: d, Fragment: c[1]}), openAt(b, Config{Domain: d})
+			start := processTime()
+			defer func() { b.ReportMetric(float64(processTime()-start)/float64(b.N)/1e3, "cpu-us/op") }()
 			got := make(chan int64, 1)
 			q := QoS{Reliable: true, Depth: 10}
 			makeReader(b, y, "rt/x", q, func(s *Sample) { got <- s.Seq })

@@ -15,13 +15,14 @@ import (
 // carrier takes datagrams to others. The participant's only one is network; tests have others, without sockets.
 type carrier interface {
 	send(b []byte, to netip.AddrPort)
-	multicast(b []byte)                                       // to whoever listens on each interface
-	locators() (meta, user []netip.AddrPort)                  // where we want discovery and samples
-	local(a netip.Addr) (ours, linked bool)                   // a is an address of this host; is on a link of ours
-	rescan() bool                                             // looks at the interfaces again; true when the locators changed
-	index() int                                               // participant index that the ports were made from
-	listen(f func(b []byte, from netip.AddrPort) (ahead int)) // see readAll; returns at once
-	nap(d time.Duration)                                      // sleeps, for pacing
+	sendTrain(b []byte, size int, to netip.AddrPort) (ok bool) // many datagrams of one size; false if it cannot
+	multicast(b []byte)                                        // to whoever listens on each interface
+	locators() (meta, user []netip.AddrPort)                   // where we want discovery and samples
+	local(a netip.Addr) (ours, linked bool)                    // a is an address of this host; is on a link of ours
+	rescan() bool                                              // looks at the interfaces again; true when the locators changed
+	index() int                                                // participant index that the ports were made from
+	listen(f func(b []byte, from netip.AddrPort) (ahead int))  // see readAll; returns at once
+	nap(d time.Duration)                                       // sleeps, for pacing
 	close()
 }
 
@@ -252,6 +253,10 @@ func (n *network) index() int { return n.idx }
 // send does not tell of failures: UDP may lose anything anyway, and what matters is asked for again.
 func (n *network) send(b []byte, to netip.AddrPort) {
 	n.out.send(b, to)
+}
+
+func (n *network) sendTrain(b []byte, size int, to netip.AddrPort) bool {
+	return n.out.sendTrain(b, size, to)
 }
 
 func (n *network) multicast(b []byte) {

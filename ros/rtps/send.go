@@ -1,6 +1,9 @@
 package rtps
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // drain sends what there is, until nothing is left that may go, at most jobs (0: without bound). The caller holds the
 // token (w.sending), and gives it back by draining.
@@ -67,17 +70,45 @@ func (w *Writer) performFragments(m *message, j *job, entity EntityID) {
 			last--
 		}
 	}
+	size := 0 // of the datagrams in w.train, which are all alike
+	w.train = w.train[:0]
 	for f := j.from; f <= last; f++ {
 		if j.picked && !j.set.has(f-j.base) {
 			continue
 		}
 		m.b = m.b[:head]
 		m.dataFrag(entity, w.id, j.c, f, j.fragSize)
+		if f < last && 2*len(m.b) <= mostTrain && w.p.cfg.Wire == nil {
+			size = len(m.b)
+			if w.train = append(w.train, m.b...); len(w.train)+size > mostTrain || len(w.train) >= 64*size {
+				w.depart(size, to)
+			}
+			continue
+		}
+		w.depart(size, to)
 		if f == last && j.beat {
 			m.heartbeat(entity, w.id, j.first, j.last, j.count, j.final)
 		}
 		w.p.send(m.b, to)
 	}
+}
+
+// mostTrain bounds the datagrams that the system is given at once.
+const mostTrain = 60000
+
+// depart sends datagrams of one size that lie one after the other: in one call where the system can, which costs a
+// fraction of what each by itself does.
+func (w *Writer) depart(size int, to netip.AddrPort) {
+	if len(w.train) > size && w.p.net.sendTrain(w.train, size, to) {
+		w.p.count.out.Add(uint64(len(w.train) / size))
+		w.p.count.outBytes.Add(uint64(len(w.train)))
+		w.train = w.train[:0]
+		return
+	}
+	for b := w.train; len(b) > 0; b = b[size:] {
+		w.p.send(b[:size], to)
+	}
+	w.train = w.train[:0]
 }
 
 // pump is the writer's own goroutine: it sends what Write left, what readers ask for again, and heartbeats.

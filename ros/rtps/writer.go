@@ -26,6 +26,7 @@ type Writer struct {
 	kick        chan struct{}
 	done        chan struct{}
 	tx          message // of whoever holds the token
+	train       []byte  // as well
 
 	mu      sync.Mutex
 	closed  bool
