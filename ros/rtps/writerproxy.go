@@ -14,6 +14,7 @@ const (
 	mostLoose    = 4                      // and of a best effort one
 	mostOpenings = 6                      // acknowledgements to a writer that says nothing
 	openingFirst = 100 * time.Millisecond // and the time after the first, which doubles
+	openingData  = 25 * time.Millisecond  // between them while samples wait for where to begin: a heartbeat was lost
 	mostNacked   = 4                      // requests for pieces in one answer
 )
 
@@ -251,9 +252,13 @@ func (r *Reader) wontCome(w *writerProxy, seq int64) {
 
 // armNack makes the timer ask for what is missing, in case the writer never says that there is more.
 func (r *Reader) armNack(w *writerProxy) {
-	if !w.started && w.reliable && w.openings < mostOpenings {
-		if w.nackAt == 0 {
-			w.nackAt = r.p.now() + int64(openingFirst)<<w.openings
+	if waiting := len(w.pend)+len(w.parts) > 0; !w.started && w.reliable && (waiting || w.openings < mostOpenings) {
+		at := r.p.now() + int64(openingFirst)<<min(w.openings, mostOpenings)
+		if waiting {
+			at = r.p.now() + int64(openingData)
+		}
+		if w.nackAt == 0 || at < w.nackAt {
+			w.nackAt = at
 		}
 		r.p.alarm.by(w.nackAt)
 		return
