@@ -41,6 +41,7 @@ const (
 	restSpeed  = 0.02 // rad/s
 	settleTime = time.Second
 	lateMost   = 500 * time.Millisecond // of a motion behind its own time, in all
+	lateMode   = 400 * time.Millisecond // a fault ends a goal before the robot's mode tells of it
 )
 
 // Follow sends the trajectory piece by piece until its end.
@@ -261,7 +262,8 @@ func (r *Robot) ending(ctx context.Context, m *run, e goalEnd) (done bool, err e
 	case e.status == ros.GoalCanceled:
 		return true, r.leave(ctx, m, &Condition{Trouble: TroubleShort, What: "the goal was cancelled, and not by this driver", Next: "look which other program commands the arm"})
 	}
-	if err := r.healthy(); err != nil {
+	r.until(ctx, lateMode, func() bool { err = r.healthy(); return err != nil })
+	if err != nil {
 		return true, r.leave(ctx, m, err)
 	}
 	return true, r.leave(ctx, m, &Condition{
