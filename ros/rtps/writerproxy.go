@@ -353,7 +353,7 @@ func (r *Reader) answer(w *writerProxy, out *message, asked bool) (missing bool)
 	w.acks++
 	base, final := w.next, !missing
 	if !w.started {
-		base, final = w.opening(), false
+		base, final, set = w.opening(), false, bitset256{} // with a bit set Fast DDS does not take it for a question
 	}
 	out.ackNack(r.id, w.guid.Entity(), base, &set, w.acks, final)
 	return missing
