@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,11 +87,37 @@ func TestFirstHeartbeatLost(t *testing.T) {
 	}
 }
 
+// TestTheirBeginningLost loses the first heartbeats and samples that we get. Later samples wait then for a heartbeat that says
+// where to begin, and our reader must ask for one soon.
+func TestTheirBeginningLost(t *testing.T) {
+	for _, v := range Vendors {
+		t.Run(string(v), func(t *testing.T) {
+			d := domain(t)
+			var heard atomic.Int64
+			side := participant(t, d, func(c *rtps.Config) {
+				c.Wire = func(g rtps.Datagram) bool { return g.Out || !ofUser(g.Data, 0x07, 0x15) || heard.Add(1) > 5 }
+			})
+			f := Flow{Kind: JointState(), Topic: "joint_states", QoS: ros.QoS{Reliable: true, Depth: 300}, Count: 200, Rate: 200}
+			if e := fromPeer(t, side, Setup{Vendor: v, Domain: d}, f); e.Max > 400 {
+				t.Errorf("the first sample came %.0f ms late", e.Max)
+			}
+		})
+	}
+}
+
 // userHeartbeat says whether a datagram has a heartbeat of a writer that is not built in.
-func userHeartbeat(b []byte) bool {
+func userHeartbeat(b []byte) bool { return ofUser(b, 0x07) }
+
+// ofUser says whether a datagram has one of these submessages of a writer that is not built in. Heartbeats name the writer
+// behind the reader; samples after four bytes more.
+func ofUser(b []byte, kinds ...byte) bool {
 	for at := 20; at+4 <= len(b); {
 		id, length := b[at], int(b[at+2])|int(b[at+3])<<8
-		if id == 0x07 && at+12 <= len(b) && b[at+11]&0xc0 == 0 { // the writer's kind
+		kind := at + 11
+		if id == 0x15 {
+			kind += 4
+		}
+		if slices.Contains(kinds, id) && kind < len(b) && b[kind]&0xc0 == 0 {
 			return true
 		}
 		if length == 0 {
