@@ -45,6 +45,7 @@ type faults struct {
 	handHangs    bool          // what runs into something never ends
 	inactiveMove bool          // robot_mode stays idle though the controller is active
 	slowRecovery time.Duration
+	springy      bool          // the arm hangs on its controller by gains and rubs; new goals are blended from where it is measured
 	skew         time.Duration // of its clock
 }
 
@@ -186,6 +187,9 @@ func (d *double) accept(g *control_msgs.FollowJointTrajectory_Goal) (over chan s
 	defer d.mu.Unlock()
 	now := time.Now()
 	q, v, a := d.at(now)
+	if d.f.springy {
+		q, v, a = slices.Clone(d.q), slices.Clone(d.v), make([]float64, 7)
+	}
 	close(d.replaced)
 	d.replaced = make(chan struct{})
 	d.verdict = 0
@@ -235,6 +239,9 @@ func (d *double) step(now time.Time, n int) {
 		}
 		v = make([]float64, 7)
 	} else {
+		if d.f.springy {
+			d.hang(now, q, v)
+		}
 		copy(d.q, q)
 		for j := range v {
 			d.aMost = math.Max(d.aMost, math.Abs(v[j]-d.vWas[j])/math.Max(0.002, now.Sub(d.was).Seconds()))
@@ -251,6 +258,21 @@ func (d *double) step(now time.Time, n int) {
 			o(now)
 		}
 	}
+}
+
+// hang moves the arm towards q and v as a controller with the stock gains does, on joints of one unit of inertia that rub.
+func (d *double) hang(now time.Time, q, v []float64) {
+	const kp, kd, rub, dt = 600, 30, 1.5, 1e-4
+	for range int(math.Min(0.1, now.Sub(d.was).Seconds()) / dt) {
+		for j := range q {
+			a := kp*(q[j]-d.q[j]) + kd*(v[j]-d.v[j])
+			a -= math.Copysign(math.Min(rub, math.Abs(a)+math.Abs(d.v[j])/dt), d.v[j])
+			d.v[j] += a * dt
+			d.q[j] += d.v[j] * dt
+		}
+	}
+	copy(q, d.q)
+	copy(v, d.v)
 }
 
 func (d *double) hand(dt float64) {

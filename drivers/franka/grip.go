@@ -105,6 +105,8 @@ type handWord struct {
 func (r *Robot) handGoal(ctx context.Context, server ros.Goaler, goal msg.Message, patience time.Duration) handWord {
 	bounded, cancel := r.within(ctx, patience)
 	defer cancel()
+	defer r.stroke(false)
+	r.stroke(true)
 	g, err := r.handAccepts(bounded, server, goal)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -130,6 +132,12 @@ func (r *Robot) handGoal(ctx context.Context, server ros.Goaler, goal msg.Messag
 	stop, done := r.within(context.WithoutCancel(ctx), haltTime)
 	defer done()
 	return handWord{err: errors.Join(why, r.stopHand(stop))}
+}
+
+func (r *Robot) stroke(runs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stroking = runs
 }
 
 func (r *Robot) handAccepts(ctx context.Context, server ros.Goaler, goal msg.Message) (ros.Goal, error) {

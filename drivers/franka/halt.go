@@ -20,7 +20,7 @@ import (
 //   - power: the controller is deactivated; an operator activates it again
 func (r *Robot) Halt(ctx context.Context, rung robot.Rung) error {
 	r.mu.Lock()
-	m, endHand := r.run, r.endHand
+	m, endHand, stroking := r.run, r.endHand, r.stroking
 	r.mu.Unlock()
 	if m != nil {
 		m.end(ErrHalted) // nothing more is sent
@@ -30,6 +30,8 @@ func (r *Robot) Halt(ctx context.Context, rung robot.Rung) error {
 	hand := make(chan error, 1)
 	if endHand != nil {
 		endHand(ErrHalted)
+	}
+	if stroking { // at rest it may hold something, which a stop would let go
 		go func() { hand <- r.stopHand(ctx) }()
 	} else {
 		hand <- nil

@@ -126,7 +126,7 @@ func (r *Robot) adopt(f facts) {
 
 // watch looks after a known robot and returns when it has to be looked at anew.
 func (r *Robot) watch(ctx context.Context) {
-	asked := r.clock.Now()
+	asked, deaf := r.clock.Now(), false
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,8 +147,9 @@ func (r *Robot) watch(ctx context.Context) {
 		}
 		if now.Sub(asked) >= controllerEvery {
 			asked = now
-			if c, err := r.controllers(ctx); err == nil {
-				r.note(c)
+			c, err := r.controllers(ctx)
+			if deaf = err != nil && !deaf; !deaf { // once may be a busy machine; topics that live and services that do not are a fault
+				r.note(c, err)
 			}
 			r.watchRate(s)
 		}
@@ -161,11 +162,11 @@ func (r *Robot) watch(ctx context.Context) {
 	}
 }
 
-func (r *Robot) note(c controllers) {
+func (r *Robot) note(c controllers, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts.active = c.active
-	r.facts.set(r.controllerFact(c, nil))
+	r.facts.set(r.controllerFact(c, err))
 }
 
 func (r *Robot) watchRate(s status) {

@@ -18,6 +18,25 @@ import (
 	"viad/ros/msg/sensor_msgs"
 )
 
+// A controller that blends each new goal from the measured joints, with an arm that trails it: the motion stays smooth
+// and comes to its end.
+func TestTrailingArm(t *testing.T) {
+	b := start(t, domainRows, with(func(d *double) { d.f.springy = true }))
+	tr := b.swing(0.8, 3*time.Second)
+	began := b.clock.Now()
+	if err := b.Follow(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	took, a := b.clock.Now().Sub(began), get(b.d, func(d *double) float64 { return d.aMost })
+	t.Logf("took %v, accelerations up to %.2f rad/s^2", took, a)
+	if _, off := b.furthest(b.d.truth().Q, tr.Points[len(tr.Points)-1].Q); off > 0.005 || took > 3500*time.Millisecond {
+		t.Errorf("%v from the goal after %v", off, took)
+	}
+	if a > 10 {
+		t.Errorf("accelerations up to %.2f rad/s^2, limit 10", a)
+	}
+}
+
 // "Succeeded" after a moment, far from the goal: the joints decide.
 func TestSucceededIsNoEvidence(t *testing.T) {
 	b := start(t, domainRows, with(func(d *double) { d.f.lieAfter = 300 * time.Millisecond }))
@@ -88,6 +107,30 @@ func TestStartUp(t *testing.T) {
 		}))
 		b.eventually("it is said", func() bool { return strings.Contains(b.State().Fault, "not by our command") })
 		b.ready() // when it rests
+	})
+	t.Run("published and silent", func(t *testing.T) {
+		b := begin(t, domainRows, with(func(d *double) { d.f.noState = true }))
+		b.says(robot.ModeUnknown, "robot_state has 1 publishers and nothing came", "QoS")
+	})
+	t.Run("nobody there", func(t *testing.T) {
+		r := must[*Robot](t)(Open(t.Context(), Config{Node: node(t, "viad_franka", domainRows), Robot: FR3}))
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		b := &bench{Robot: r, t: t}
+		b.says(robot.ModeUnknown, "nobody publishes /franka/joint_states", "bring-up")
+		for rung := robot.RungZeroVelocity; rung <= robot.RungPower; rung++ {
+			if err := b.Halt(t.Context(), rung); err == nil {
+				t.Errorf("%v of nobody was heard", rung)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("another robot", func(t *testing.T) {
 		b := begin(t, domainRows, with(func(d *double) {
@@ -229,6 +272,58 @@ func TestProfile(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestNames(t *testing.T) {
+	n := node(t, "viad_franka", domainRows)
+	c := Config{Node: n, Robot: FR3, Namespace: "/left/", Prefix: "left_fr3", Controller: "left_arm_controller"}
+	if err := c.fill(); err != nil {
+		t.Fatal(err)
+	}
+	got := c.names()
+	for _, w := range [][2]string{
+		{got.joints[6], "left_fr3_joint7"},
+		{got.fingers[1], "left_fr3_finger_joint2"},
+		{got.measured, "/left/franka/joint_states"},
+		{got.trajectory, "/left/left_arm_controller/follow_joint_trajectory"},
+		{got.state, "/left/franka_robot_state_broadcaster/robot_state"},
+		{got.stop, "/left/franka_gripper/stop"},
+		{got.hardware, "/left/controller_manager/set_hardware_component_state"},
+	} {
+		if w[0] != w[1] {
+			t.Errorf("%s, want %s", w[0], w[1])
+		}
+	}
+	for name, bad := range map[string]Config{
+		"no node": {Robot: FR3}, "no robot": {Node: n}, "namespace": {Node: n, Robot: FR3, Namespace: "left"},
+		"force": {Node: n, Robot: FR3, GripForce: 100}, "not a number": {Node: n, Robot: Panda, PathTolerance: math.NaN()},
+	} {
+		if _, err := Open(t.Context(), bad); err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
+
+func FuzzDescription(f *testing.F) {
+	text, err := os.ReadFile("../urdf/models/fr3.urdf")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add(`<robot name="a"><joint name="fr3_joint1"><origin xyz="1 2" rpy="nan inf 0"/><limit lower="-9" upper="9" velocity="9"/></joint></robot>`)
+	m, err := Model(FR3)
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := Config{Robot: FR3, Prefix: "fr3"}
+	r := &Robot{model: m, config: c, names: c.names()}
+	f.Fuzz(func(t *testing.T, s string) {
+		if l, err := parseLive(s); err == nil {
+			if r.compare(l) == nil && len(l.Joints) < 9 {
+				t.Errorf("%d joints fit", len(l.Joints))
+			}
+		}
+	})
 }
 
 // clientEnv makes this test binary the daemon that is killed.

@@ -46,6 +46,7 @@ type Robot struct {
 	gripping bool
 	tending  bool // a task runs
 	endHand  context.CancelCauseFunc
+	stroking bool // a goal of the hand runs
 	tried    bool // an automatic recovery, since an operator's last
 }
 

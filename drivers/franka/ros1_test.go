@@ -81,7 +81,7 @@ func children(dir string) {
 
 func node1(t *testing.T, addr, name string) *ros1.Node {
 	t.Helper()
-	n := must[*ros1.Node](t)(ros1.Open(t.Context(), ros1.Config{Master: addr, Name: name, Host: "127.0.0.1", Log: logger(t)}))
+	n := must[*ros1.Node](t)(ros1.Dial(t.Context(), ros1.Config{Master: addr, Name: name, Host: "127.0.0.1", Period: 100 * time.Millisecond, Log: logger(t)}))
 	t.Cleanup(func() { _ = n.Close() })
 	return n
 }

@@ -167,7 +167,7 @@ func (r *Robot) revive(ctx context.Context) error {
 	}
 	c, err = r.controllers(ctx)
 	if err == nil {
-		r.note(c)
+		r.note(c, nil)
 	}
 	return err
 }
