@@ -305,6 +305,22 @@ func (c *client) Call(ctx context.Context, request, response msg.Message) error 
 	if err != nil {
 		return err
 	}
+	return c.ask(ctx, list, how, request, response)
+}
+
+// again is Call to a server that was there a moment ago: when it is not there any more, it is gone and not waited for.
+func (c *client) again(ctx context.Context, request, response msg.Message) error {
+	list, how, err := c.servers()
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return &ros.Gone{What: c.what, Why: "its request reader left the graph"}
+	}
+	return c.ask(ctx, list, how, request, response)
+}
+
+func (c *client) ask(ctx context.Context, list []rtps.GUID, how style, request, response msg.Message) error {
 	k, x, err := c.send(ctx, list, how, request, response)
 	if err != nil {
 		return fmt.Errorf("call of %s: %w", c.what, err)

@@ -213,7 +213,7 @@ func (g *goaler) forget(o *goal) {
 // fetch asks for the result, which the server gives when there is one.
 func (o *goal) fetch(ctx context.Context) {
 	a := &getResultResponse{wrap: wrap(o.g.kind + "_GetResult_Response"), result: o.g.a.Result()}
-	err := o.g.results.Call(ctx, &getResultRequest{wrap: wrap(o.g.kind + "_GetResult_Request"), id: o.id}, a)
+	err := o.g.results.again(ctx, &getResultRequest{wrap: wrap(o.g.kind + "_GetResult_Request"), id: o.id}, a)
 	if err == nil && a.status == ros.GoalUnknown {
 		err = fmt.Errorf("%s does not know the goal any more: its result has expired, or the server was started anew", o.g.what)
 	}
@@ -253,14 +253,14 @@ func (g *goaler) flush(ctx context.Context) {
 
 // CancelAll asks for the end of every goal of the server.
 func (g *goaler) CancelAll(ctx context.Context) error {
-	return g.cancel(ctx, ros.GoalID{}, "all goals")
+	return g.cancel(ctx, g.cancels.Call, ros.GoalID{}, "all goals")
 }
 
-func (g *goaler) cancel(ctx context.Context, id ros.GoalID, which string) error {
+func (g *goaler) cancel(ctx context.Context, call func(ctx context.Context, request, response msg.Message) error, id ros.GoalID, which string) error {
 	q := new(action_msgs.CancelGoal_Request) // no stamp: whenever they were accepted
 	q.GoalInfo.GoalId = unique_identifier_msgs.UUID{Uuid: id}
 	var a action_msgs.CancelGoal_Response
-	if err := g.cancels.Call(ctx, q, &a); err != nil {
+	if err := call(ctx, q, &a); err != nil {
 		return err
 	}
 	switch a.ReturnCode {
@@ -297,7 +297,9 @@ func (o *goal) ID() ros.GoalID { return o.id }
 func (o *goal) Status() ros.GoalStatus { return ros.GoalStatus(o.status.Load()) } //nolint:gosec // at most 6
 
 // Cancel asks for the goal's end.
-func (o *goal) Cancel(ctx context.Context) error { return o.g.cancel(ctx, o.id, "the goal") }
+func (o *goal) Cancel(ctx context.Context) error {
+	return o.g.cancel(ctx, o.g.cancels.again, o.id, "the goal")
+}
 
 // Result waits for the end.
 func (o *goal) Result(ctx context.Context, m msg.Message) (ros.GoalStatus, error) {

@@ -223,7 +223,7 @@ func TestFixedSizeAllocatesNothing(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	per := float64(after.Mallocs-before.Mallocs) / many
 	t.Logf("%.3f allocations and %v per message, there and back to the publisher", per, took/many)
-	if per > 0.1 { // discovery goes on beside it
+	if per > 0.1 && !raceEnabled { // discovery goes on beside it; the race detector makes pools forget
 		t.Errorf("%.3f allocations per message, want none", per)
 	}
 	if sum != 0.25*(many+200) {

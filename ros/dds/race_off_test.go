@@ -1,0 +1,5 @@
+//go:build !race
+
+package dds_test
+
+const raceEnabled = false
