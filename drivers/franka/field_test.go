@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"viad/drivers/robot"
-	"viad/ros"
 	"viad/ros/msg/builtin_interfaces"
 	"viad/ros/msg/control_msgs"
 )
@@ -345,5 +344,3 @@ func TestField39CancelIgnored(t *testing.T) {
 		t.Errorf("Follow: %v", err)
 	}
 }
-
-var _ ros.Node

@@ -3,7 +3,6 @@ package franka
 import (
 	"context"
 	"log/slog"
-	"math"
 	"os"
 	"strings"
 	"testing"
@@ -185,5 +184,3 @@ func TestSuite(t *testing.T) {
 		}
 	}, nil)
 }
-
-var _ = math.Abs

@@ -103,6 +103,12 @@ func (r *Robot) hold(ctx context.Context) error {
 	if age := r.clock.Now().Sub(j.received); j.q == nil || age > staleJoints {
 		return fmt.Errorf("there is no joint reading to hold at: the newest is %v old", age.Round(time.Millisecond))
 	}
+	r.mu.Lock()
+	driven := r.facts.active || !r.facts.complete
+	r.mu.Unlock()
+	if !driven && fastest(j.qd) <= restSpeed {
+		return nil // no controller drives it, and it rests
+	}
 	t := 0.1
 	for i, spec := range r.model.Joints {
 		t = math.Max(t, brakeTime(j.qd[i], spec.Acc, 1))

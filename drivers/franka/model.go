@@ -14,15 +14,17 @@ const joints = 7
 // min(vmax, max(0, sqrt(c (hi - q)) - o)), and the mirror with (q - lo) downwards.
 type envelope struct{ o, c, lo, hi float64 }
 
-// Source: libfranka include/franka/rate_limiting.h.
-var fr3Envelopes = [joints]envelope{ //nolint:gochecknoglobals // a table of numbers
-	{.30, 12, -2.7501, 2.7501},
-	{.20, 5.17, -1.7918, 1.7918},
-	{.20, 7, -2.9065, 2.9065},
-	{.30, 8, -3.0481, -.1458},
-	{.35, 34, -2.8101, 2.8101},
-	{.35, 11, .54092, 4.5205},
-	{.35, 34, -3.0196, 3.0196},
+// fr3Envelope is that of a joint. Source: libfranka include/franka/rate_limiting.h.
+func fr3Envelope(joint int) envelope {
+	return [joints]envelope{
+		{.30, 12, -2.7501, 2.7501},
+		{.20, 5.17, -1.7918, 1.7918},
+		{.20, 7, -2.9065, 2.9065},
+		{.30, 8, -3.0481, -.1458},
+		{.35, 34, -2.8101, 2.8101},
+		{.35, 11, .54092, 4.5205},
+		{.35, 34, -3.0196, 3.0196},
+	}[joint]
 }
 
 // most is the greatest speed at q, in the direction of v, of a joint whose own limit is vmax.
@@ -87,7 +89,7 @@ func (r *Robot) admitJoint(p *path, i int, s int64, pt sample) error {
 	q, v, a := pt.q[i], pt.v[i], pt.a[i]
 	vmax := j.Vel
 	if r.config.Robot == FR3 {
-		vmax = fr3Envelopes[i].most(q, v, j.Vel)
+		vmax = fr3Envelope(i).most(q, v, j.Vel)
 	}
 	past := math.Max(j.Min-q, q-j.Max)
 	began := math.Max(0, math.Max(j.Min-p.begin[i], p.begin[i]-j.Max)) // a joint read past its limit may come back

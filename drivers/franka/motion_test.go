@@ -14,7 +14,6 @@ import (
 	"viad/drivers/control"
 	"viad/drivers/robot"
 	"viad/drivers/urdf"
-	"viad/ros"
 	"viad/ros/msg/sensor_msgs"
 )
 
@@ -180,10 +179,10 @@ func TestNobodyAccepts(t *testing.T) {
 // FR3's speed limit shrinks towards the ends of a joint: computed by hand at q2 = 1.7, sqrt(5.17 (1.7918 - 1.7)) - 0.2 =
 // 0.4889 rad/s.
 func TestPositionDependentSpeed(t *testing.T) {
-	if v := fr3Envelopes[1].most(1.7, 1, 2.62); math.Abs(v-0.4889) > 1e-4 {
+	if v := fr3Envelope(1).most(1.7, 1, 2.62); math.Abs(v-0.4889) > 1e-4 {
 		t.Errorf("limit %v, want 0.4889", v)
 	}
-	if v := fr3Envelopes[1].most(1.7, -1, 2.62); v != 2.62 {
+	if v := fr3Envelope(1).most(1.7, -1, 2.62); v != 2.62 {
 		t.Errorf("limit away from the end %v", v)
 	}
 	q2 := append([]float64(nil), ready...)
@@ -235,8 +234,8 @@ func TestModelAgreesWithControl(t *testing.T) {
 			t.Errorf("%s: %+v %q, there %+v %q", k, own.Jaw, own.Name, kin.Model().Jaw, kin.Model().Name)
 		}
 		for i, j := range d.Joints {
-			if e := j.Envelope; e != nil && (envelope{e.O, e.C, e.Lo, e.Hi}) != fr3Envelopes[i] {
-				t.Errorf("%s: envelopes %v and %v", j.Name, *e, fr3Envelopes[i])
+			if e := j.Envelope; e != nil && (envelope{e.O, e.C, e.Lo, e.Hi}) != fr3Envelope(i) {
+				t.Errorf("%s: envelopes %v and %v", j.Name, *e, fr3Envelope(i))
 			}
 		}
 	}
@@ -271,6 +270,85 @@ func TestProfile(t *testing.T) {
 				t.Errorf("%+v at %v: the rate changes by %v, said is %v", f, tau, (b-a)/1e-6, c)
 			}
 		}
+	}
+}
+
+// A daemon that was held up goes on from where its last goal has braked to, and comes to the end.
+func TestHeldUp(t *testing.T) {
+	m, err := Model(FR3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Robot: &Robot{model: m, clock: robot.WallClock{}, joints: reading{q: ready, qd: make([]float64, 7)}}}
+	p := newPath(b.swing(0.5, 3*time.Second), ready, m)
+	for _, held := range []time.Duration{renew, 350 * time.Millisecond, 450 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
+		now, pieces := time.Unix(1000, 0), 0
+		var last piece
+		for !last.final {
+			next := p.next(last, now, m)
+			if !last.sent.IsZero() {
+				s, rate, _ := last.at(now.Sub(last.sent).Seconds())
+				if s0, r0, _ := next.at(0); math.Abs(s0-s) > 1e-9 || math.Abs(r0-rate) > 1e-3 {
+					t.Fatalf("held for %v: goes on at %v with rate %v from %v with rate %v", held, s0, r0, s, rate)
+				}
+			}
+			at, points := p.points(next)
+			for i := range at {
+				for j, spec := range m.Joints {
+					if math.Abs(points[i].a[j]) > spec.Acc {
+						t.Errorf("held for %v: acceleration %v at %v", held, points[i].a[j], at[i])
+					}
+				}
+			}
+			if d := time.Duration(next.end * 1e9); d > b.Deadman()-transport {
+				t.Errorf("a goal of %v, Deadman %v", d, b.Deadman())
+			}
+			if pieces++; pieces > 100 {
+				t.Fatalf("held for %v: never ends", held)
+			}
+			last, now = next, now.Add(held)
+		}
+		at, points := p.points(last)
+		if q := points[len(at)-1].q; math.Abs(q[0]-ready[0]-0.5) > 1e-9 {
+			t.Errorf("held for %v: ends at %v", held, q)
+		}
+	}
+}
+
+// From a goal of the tool to the measured outcome, with the controller that plans for every body.
+func TestWithControl(t *testing.T) {
+	b := start(t, domainRows)
+	kin, err := control.NewKinematics(control.FR3())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := must[*control.Controller](t)(control.New(control.Options{Body: b, Kinematics: kin, Clock: b.clock, Settings: control.DefaultSettings()}))
+	s := c.State()
+	goal := kin.Tool(s.Base, s.Q)
+	goal.P.Z -= 0.08
+	plan, err := c.Plan(s, robot.Waypoint{Kind: robot.KindPoseJaw, Tool: goal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Go(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Result != robot.ResultReached || out.Stop != robot.StopConfirmed || out.JawTo.Open {
+		t.Errorf("the outcome is %v, %v: %s; jaw %+v", out.Result, out.Stop, out.Why, out.JawTo)
+	}
+	plan = must[robot.Plan](t)(c.Plan(c.State(), robot.Waypoint{Kind: robot.KindPose, Tool: kin.Tool(s.Base, s.Q)}))
+	done := make(chan robot.Outcome, 1)
+	go func() {
+		o, _ := c.Go(context.Background(), plan)
+		done <- o
+	}()
+	b.moves()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if o := <-done; o.Result != robot.ResultStoppedShort || o.Stop != robot.StopConfirmed {
+		t.Errorf("stopped, the outcome is %v, %v: %s", o.Result, o.Stop, o.Why)
 	}
 }
 
@@ -380,5 +458,3 @@ func TestDeadman(t *testing.T) {
 		})
 	}
 }
-
-var _ ros.Node

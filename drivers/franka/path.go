@@ -94,7 +94,7 @@ func ease(x float64) (integral, value, slope float64) {
 // at is the path's time, its rate and the change of the rate, tau seconds after the goal was sent.
 func (f profile) at(tau float64) (s, rate, change float64) {
 	tau = math.Max(0, tau)
-	s, rate = f.s0, f.rate
+	s = f.s0
 	if f.ramp > 0 && f.rate < 1 {
 		i, v, d := ease(tau / f.ramp)
 		up := math.Min(tau, f.ramp)
@@ -119,6 +119,21 @@ func (f profile) at(tau float64) (s, rate, change float64) {
 	return s, rate, change
 }
 
+// until is when the path's time s is come to, without braking.
+func (f profile) until(s float64) float64 {
+	f.cruise = math.Inf(1)
+	lo, hi := 0.0, math.Max(0, s-f.s0)+f.ramp
+	for hi-lo > 1e-9 {
+		mid := (lo + hi) / 2
+		if t, _, _ := f.at(mid); t < s {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
 // piece is one goal: a profile on the path, and when it was sent.
 type piece struct {
 	profile
@@ -133,13 +148,12 @@ func (p *path) next(last piece, now time.Time, m *robot.Model) piece {
 	if !last.sent.IsZero() {
 		n.s0, n.rate, _ = last.at(now.Sub(last.sent).Seconds())
 	}
-	left := p.length.Seconds() - n.s0
-	if n.rate < 0.999 && left > rampTime {
+	if n.rate < 0.999 {
 		n.ramp = rampTime
 	} else {
 		n.rate = 1
 	}
-	toEnd := left + n.ramp*(1-n.rate)/2
+	toEnd := n.until(p.length.Seconds())
 	if toEnd <= n.cruise {
 		n.final, n.cruise, n.end = true, math.Max(toEnd, lead.Seconds()), math.Max(toEnd, lead.Seconds())
 		n.brake = brakeMin.Seconds()

@@ -1,8 +1,6 @@
 package franka
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,7 +13,6 @@ import (
 
 	"viad/drivers/robot"
 	"viad/drivers/robot/robottest"
-	"viad/ros"
 	"viad/ros/ros1"
 )
 
@@ -86,12 +83,9 @@ func node1(t *testing.T, addr, name string) *ros1.Node {
 	return n
 }
 
-var names1 int //nolint:gochecknoglobals // nodes of one core need names of their own
-
 func startPanda(t *testing.T, addr string, options ...option) *bench {
 	t.Helper()
-	names1++
-	b := beginOn(t, node1(t, addr, fmt.Sprintf("/panda_double%d", names1)), node1(t, addr, fmt.Sprintf("/viad%d", names1)), Panda, options...)
+	b := beginOn(t, node1(t, addr, "/panda_double"), node1(t, addr, "/viad"), Panda, options...)
 	b.ready()
 	return b
 }
@@ -127,14 +121,12 @@ func TestPanda(t *testing.T) {
 		}
 	})
 	t.Run("suite", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("the suite over ROS 1 takes a minute")
+		}
 		robottest.CheckBody(t, func(t *testing.T) robottest.Subject {
 			b := startPanda(t, addr)
 			return robottest.Subject{Body: b, Clock: b.clock, Model: b.Model(), Machine: b.d.truth, Sever: func() { _ = b.n.Close() }}
 		}, nil)
 	})
 }
-
-var (
-	_ ros.Node        = (*ros1.Node)(nil)
-	_ context.Context = nil
-)
