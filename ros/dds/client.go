@@ -66,6 +66,7 @@ type client struct {
 	r              *rtps.Reader
 	id             uint64
 	deaf           func()
+	up             chan struct{} // closed when all is there: an answer to another can come before
 	once           sync.Once
 
 	mu     sync.Mutex
@@ -108,8 +109,9 @@ func (n *Node) client(what, name string, request, response msg.Message) (*client
 	}
 	c := &client{
 		n: n, what: what, request: requestPrefix + name + "Request", reply: replyPrefix + name + "Reply", reqType: reqType,
-		reqROS: request.TypeName(), ansROS: response.TypeName(), id: binary.LittleEndian.Uint64(id[:]), calls: map[callKey]*call{},
+		reqROS: request.TypeName(), ansROS: response.TypeName(), id: binary.LittleEndian.Uint64(id[:]), calls: map[callKey]*call{}, up: make(chan struct{}),
 	}
+	defer close(c.up)
 	mark := "clientid=" + dotted(id) + ";"
 	c.r, err = n.newReader(rtps.ReaderConfig{Topic: c.reply, Type: ansType, QoS: serviceQoS, UserData: append([]byte(mark), n.hash(response)...)}, c.answer)
 	if err != nil {
@@ -149,6 +151,9 @@ func (c *client) finish(k callKey, x *call, err error) {
 
 // answer takes a sample of the reply topic, which all clients of the service share.
 func (c *client) answer(s *rtps.Sample) {
+	if <-c.up; c.w == nil {
+		return // it could not be made
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.Related != nil {

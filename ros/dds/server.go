@@ -29,6 +29,7 @@ type server struct {
 	w         *rtps.Writer
 	run       scope
 	done      chan struct{}
+	up        chan struct{} // closed when all is there: a request can come before
 	once      sync.Once
 	respROS   string
 	newReq    func() msg.Message
@@ -97,7 +98,8 @@ func (n *Node) serve(what, name string, newReq func() msg.Message, response msg.
 	if err != nil {
 		return nil, err
 	}
-	s := &server{n: n, what: what, topic: requestPrefix + name + "Request", respROS: response.TypeName(), newReq: newReq, onRequest: f, done: make(chan struct{})}
+	s := &server{n: n, what: what, topic: requestPrefix + name + "Request", respROS: response.TypeName(), newReq: newReq, onRequest: f, done: make(chan struct{}), up: make(chan struct{})}
+	defer close(s.up)
 	data := "serviceid=" + dotted(id) + ";"
 	// The reply half comes first: who sees the request half finds the other one.
 	s.w, err = n.newWriter(rtps.WriterConfig{Topic: replyPrefix + name + "Reply", Type: ansType, QoS: serviceQoS, UserData: append([]byte(data), n.hash(response)...)})
@@ -116,6 +118,7 @@ func (n *Node) serve(what, name string, newReq func() msg.Message, response msg.
 
 // request takes a sample of the request topic.
 func (s *server) request(x *rtps.Sample) {
+	<-s.up
 	q, err := s.read(x)
 	if err != nil {
 		s.n.d.log.Warn("a request cannot be answered", "what", s.what, "from", hexGUID(x.Writer), "error", err)

@@ -188,7 +188,7 @@ func TestFixedSizeAllocatesNothing(t *testing.T) {
 	ctx := deadline(t)
 	var sum float64
 	got := make(chan struct{}, 1)
-	if _, err := ros.SubscribeInto(here, "/cmd_vel", ros.Default(), func(m *geometry_msgs.Twist, i ros.Info) {
+	if _, err := ros.SubscribeInto(here, "/cmd_vel", ros.Default(), func(m *geometry_msgs.Twist, _ ros.Info) {
 		sum += m.Linear.X
 		got <- struct{}{}
 	}); err != nil {
