@@ -21,7 +21,7 @@ const degree = math.Pi / 180
 
 // check is every rule of the file beyond its shape; the first that is broken is the error.
 func (c *Config) check() error {
-	for _, rule := range []func() error{c.checkRobot, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkLimits, c.checkCaps} {
+	for _, rule := range []func() error{c.checkRobot, c.checkCameras, c.checkListen, c.checkTokens, c.checkPerception, c.checkRest, c.checkLimits, c.checkCaps} {
 		if err := rule(); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *Config) checkRobot() error {
 		return c.complain("robot.arm", "auto is for the twin only: a real robot comes up disarmed, and a person arms it (viactl arm)")
 	}
 	err := first(
-		c.oneOf("robot.driver", r.Driver, "twin"),
+		c.oneOf("robot.driver", r.Driver, "twin", "ros"),
 		c.oneOf("face", c.Face, "3d", "2d"),
 	)
 	if err != nil {
@@ -91,7 +91,14 @@ func (c *Config) checkRobot() error {
 		return c.complain("robot.seed", "must be 0 or more, got %d", r.Seed)
 	}
 	mobile := r.Model == "stretch4"
-	if mobile != (r.World == "room") {
+	if r.real() {
+		if r.Pace != "real" {
+			return c.complain("robot.pace", "only a twin has another pace than the wall clock's")
+		}
+		if err := c.checkROS(); err != nil {
+			return err
+		}
+	} else if mobile != (r.World == "room") {
 		return c.complain("robot.world", "%s stands in the %s, not in the %s", r.Model, pick(mobile, "room", "tabletop"), r.World)
 	}
 	if mobile != (c.Face == "2d") {

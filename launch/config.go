@@ -30,6 +30,7 @@ type Config struct {
 	Tokens     Tokens     `yaml:"tokens"`
 	Limits     Limits     `yaml:"limits"`
 	Caps       Caps       `yaml:"caps"`
+	Cameras    []Camera   `yaml:"cameras"`
 	Perception Perception `yaml:"perception"`
 	View       View       `yaml:"view"`
 	Preview    Preview    `yaml:"preview"`
@@ -46,12 +47,13 @@ type Config struct {
 
 // Robot says which robot, and whether it is one.
 type Robot struct {
-	Driver string `yaml:"driver"` // twin
+	Driver string `yaml:"driver"` // twin, ros
 	Model  string `yaml:"model"`  // fr3, panda, stretch4
 	World  string `yaml:"world"`  // tabletop, room
 	Seed   int64  `yaml:"seed"`
 	Pace   string `yaml:"pace"` // real, fast
 	Arm    string `yaml:"arm"`  // auto, operator
+	ROS    ROS    `yaml:"ros"`
 }
 
 // Listen is the door.
@@ -131,7 +133,7 @@ func Default() Config { return defaults(false) }
 func defaults(mobile bool) Config {
 	return Config{
 		Name: "viad", StateDir: "var", Face: "3d",
-		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator"},
+		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator", ROS: ROS{Wire: "dds", Master: "127.0.0.1:11311"}},
 		Listen:     Listen{Address: "127.0.0.1:8787", MaxBody: 1 << 20},
 		Tokens:     Tokens{Generate: true},
 		Limits:     defaultLimits(mobile),

@@ -198,7 +198,7 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 	}
 	want := Default()
 	want.Name, want.Caps.Steps, want.Limits.Clearance.Arm = "lab", 20, 0.05
-	if c.Caps != want.Caps || !reflect.DeepEqual(c.Limits, want.Limits) || c.Robot != want.Robot {
+	if c.Caps != want.Caps || !reflect.DeepEqual(c.Limits, want.Limits) || !reflect.DeepEqual(c.Robot, want.Robot) {
 		t.Errorf("got %+v\nwant %+v", c, want)
 	}
 	if c.Robot.Arm != "operator" {

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -102,6 +103,40 @@ func (d desk) Free(_ context.Context, who string) (string, error) {
 	}
 	d.note("seat", who, "freed from "+from)
 	return "the seat is free; " + from + " had it", nil
+}
+
+// Health is what the driver says of its machine.
+func (d desk) Health() operator.Health {
+	var h operator.Health
+	for _, part := range d.s.rig.examined() {
+		for _, f := range part.Facts() {
+			h.Facts = append(h.Facts, operator.Fact{Name: f.Name, Value: f.Value, Bad: f.Bad})
+		}
+	}
+	if t, ok := d.s.rig.body.(robot.Tended); ok {
+		for _, t := range t.Tasks() {
+			h.Tasks = append(h.Tasks, operator.Task{Name: t.Name, What: t.What})
+		}
+	}
+	return h
+}
+
+// Do carries out what only an operator may ask for. The robot must be disarmed: no agent's motion may begin beside it.
+func (d desk) Do(ctx context.Context, who, task string) (string, error) {
+	t, ok := d.s.rig.body.(robot.Tended)
+	if !ok {
+		return "", errors.New("this robot has no such tasks")
+	}
+	if d.s.guard.Status().Armed {
+		return "", fmt.Errorf("%s moves the robot by itself and is refused while it is armed: viactl disarm first", task)
+	}
+	d.note("task", who, "began: "+task)
+	if err := t.Do(ctx, task); err != nil {
+		d.note("task", who, "failed: "+task+": "+err.Error())
+		return "", err
+	}
+	d.note("task", who, "done: "+task)
+	return task + ": done; nothing moves until arm", nil
 }
 
 func (d desk) note(kind, who, text string) {

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"viad/drivers/control"
 	"viad/drivers/robot"
@@ -26,10 +27,12 @@ type rig struct {
 }
 
 // openRig is the one place where twin and real robot part.
-func (c *Config) openRig() (*rig, error) {
+func (c *Config) openRig(ctx context.Context, log *slog.Logger) (*rig, error) {
 	switch c.Robot.Driver {
 	case "twin":
 		return c.openTwin()
+	case "ros":
+		return c.openROS(ctx, log)
 	default:
 		return nil, fmt.Errorf("there is no driver %q", c.Robot.Driver)
 	}
@@ -44,6 +47,20 @@ func (c *Config) openTwin() (*rig, error) {
 		body: t.Body(), sources: t.Sources(), clock: t.Clock(), run: t.Run, release: t.Release, close: t.Close, twin: t,
 		reset: func(ctx context.Context, seed int64) error { return t.Reset(ctx, uint64(seed)) },
 	}, nil
+}
+
+// examined is what of the rig can say how it is.
+func (r *rig) examined() []robot.Examined {
+	var out []robot.Examined
+	if e, ok := r.body.(robot.Examined); ok {
+		out = append(out, e)
+	}
+	for _, s := range r.sources {
+		if e, ok := s.(robot.Examined); ok {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // description is the robot as control knows it.

@@ -141,9 +141,9 @@ func (s *System) openDoor(ctx context.Context) (err error) {
 }
 
 // openMachine joins body, controller, guard and eyes. The guard is the only robot that goes on from here.
-func (s *System) openMachine(context.Context) (err error) {
+func (s *System) openMachine(ctx context.Context) (err error) {
 	c := s.cfg
-	if s.rig, err = c.openRig(); err != nil {
+	if s.rig, err = c.openRig(ctx, s.log); err != nil {
 		return err
 	}
 	if s.sees != nil {

@@ -36,6 +36,8 @@ const usage = `viactl: speak to a running viad beside the network
   viactl disarm           stop and allow no motion
   viactl takeover [NAME]  stop, and take the seat from whoever drives; NAME drives now, or nobody
   viactl free             give the seat free, whoever has it
+  viactl doctor           what the driver found out about the robot, and what keeps it from moving
+  viactl do TASK          homing, recovery and the like, as doctor lists them; give --wait time for it
 
   --socket PATH    the daemon's socket (default: $VIAD_SOCKET, or the only one below ./var or /run/viad)
   --wait 20s       how long to wait for an answer
@@ -80,15 +82,40 @@ func run(args []string, out, complaints io.Writer) int {
 		}
 		return exitSilent
 	}
-	if a.Status != nil {
+	switch {
+	case a.Status != nil:
 		show(out, a.Status)
-	} else {
+	case a.Health != nil:
+		return healthy(out, a.Health)
+	default:
 		fmt.Fprintln(out, a.Note)
 	}
 	return exitOK
 }
 
-// request is what the words ask for; only takeover takes a second one.
+// healthy prints what the driver found out; the exit code says whether the robot may move for its part.
+func healthy(w io.Writer, h *operator.Health) int {
+	code := exitOK
+	for _, f := range h.Facts {
+		mark := "ok "
+		if f.Bad != "" {
+			mark, code = "BAD", exitRefused
+		}
+		fmt.Fprintf(w, "%s  %-18s %s\n", mark, f.Name, f.Value)
+		if f.Bad != "" {
+			fmt.Fprintf(w, "     -> %s\n", f.Bad)
+		}
+	}
+	if len(h.Facts) == 0 {
+		fmt.Fprintln(w, "this robot has nothing to be examined for: a twin is always well")
+	}
+	for _, t := range h.Tasks {
+		fmt.Fprintf(w, "viactl do %-12s %s\n", t.Name, t.What)
+	}
+	return code
+}
+
+// request is what the words ask for; only takeover and do take a second one.
 func request(words []string) (operator.Request, bool) {
 	var r operator.Request
 	if len(words) == 0 || len(words) > 2 {
@@ -96,7 +123,7 @@ func request(words []string) (operator.Request, bool) {
 	}
 	r.Op = operator.Op(words[0])
 	if len(words) == 2 {
-		if r.Op != operator.OpTakeOver {
+		if r.Op != operator.OpTakeOver && r.Op != operator.OpDo {
 			return r, false
 		}
 		r.Name = words[1]

@@ -26,6 +26,16 @@ func (d desk) Arm(context.Context, string) (string, error)    { return "armed", 
 func (d desk) Disarm(context.Context, string) (string, error) { return "disarmed", nil }
 func (d desk) Free(context.Context, string) (string, error)   { return "free", nil }
 
+func (d desk) Health() operator.Health {
+	h := operator.Health{Facts: []operator.Fact{{Name: "homed", Value: "yes"}}, Tasks: []operator.Task{{Name: "home", What: "every joint moves"}}}
+	if d.refuse != nil {
+		h.Facts[0] = operator.Fact{Name: "homed", Value: "no", Bad: "not homed: viactl do home"}
+	}
+	return h
+}
+
+func (d desk) Do(_ context.Context, _, task string) (string, error) { return task + ": done", nil }
+
 func (d desk) TakeOver(_ context.Context, _, name string) (string, error) {
 	return "for " + name, nil
 }
@@ -67,6 +77,9 @@ func TestCommands(t *testing.T) {
 		{"takeover alice --socket " + fine, exitOK, "for alice\n", ""},
 		{"takeover --socket " + fine + " alice", exitOK, "for alice\n", ""},
 		{"free --socket " + fine, exitOK, "free\n", ""},
+		{"do home --socket " + fine, exitOK, "home: done\n", ""},
+		{"do --socket " + fine, exitRefused, "", "needs a task"},
+		{"doctor --socket " + fine, exitOK, "ok   homed              yes\nviactl do home         every joint moves\n", ""},
 		{"takeover alice bob --socket " + fine, exitUsage, "", "viactl estop"},
 		{"arm --socket " + stubborn, exitRefused, "", "still pressed"},
 		{"stop --socket /nowhere", exitSilent, "", "does not answer at /nowhere"},

@@ -45,6 +45,8 @@ func (n *noted) Clear(context.Context, string) (string, error)            { retu
 func (n *noted) Arm(context.Context, string) (string, error)              { return n.do(OpArm) }
 func (n *noted) Disarm(context.Context, string) (string, error)           { return n.do(OpDisarm) }
 func (n *noted) TakeOver(context.Context, string, string) (string, error) { return n.do(OpTakeOver) }
+func (n *noted) Health() Health                                           { return Health{} }
+func (n *noted) Do(context.Context, string, string) (string, error)       { return n.do(OpDo) }
 func (n *noted) Free(context.Context, string) (string, error)             { return n.do(OpFree) }
 
 // FuzzConversation: every line that is sent is answered once, and what the desk is asked is what the lines that were

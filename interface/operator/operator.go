@@ -34,11 +34,13 @@ const (
 	OpDisarm   Op = "disarm"   // stop and allow no motion
 	OpTakeOver Op = "takeover" // stop, and take the seat from whoever drives
 	OpFree     Op = "free"     // give the seat free, whoever has it
+	OpDoctor   Op = "doctor"   // what the driver found out about the robot, and what it can do for an operator
+	OpDo       Op = "do"       // carry out one of those tasks: homing, recovery; never while armed
 )
 
 // Ops lists the operations in the order that help texts use.
 func Ops() []Op {
-	return []Op{OpStatus, OpStop, OpEStop, OpClear, OpArm, OpDisarm, OpTakeOver, OpFree}
+	return []Op{OpStatus, OpStop, OpEStop, OpClear, OpArm, OpDisarm, OpTakeOver, OpFree, OpDoctor, OpDo}
 }
 
 // Request is one line to the daemon.
@@ -46,7 +48,7 @@ type Request struct {
 	V    int    `json:"v"`
 	ID   uint64 `json:"id"`
 	Op   Op     `json:"op"`
-	Name string `json:"name,omitempty"` // with takeover: who shall drive; empty: nobody, until the seat is freed
+	Name string `json:"name,omitempty"` // with takeover: who shall drive; empty: nobody, until the seat is freed. With do: the task
 }
 
 // Answer is one line from the daemon. OK false comes with a sentence in Error.
@@ -57,6 +59,26 @@ type Answer struct {
 	Error  string  `json:"error,omitempty"`
 	Note   string  `json:"note,omitempty"` // what was done, one sentence
 	Status *Status `json:"status,omitempty"`
+	Health *Health `json:"health,omitempty"` // with doctor
+}
+
+// Health is what the driver found out about the machine when it connected, and watches since.
+type Health struct {
+	Facts []Fact `json:"facts"`
+	Tasks []Task `json:"tasks,omitempty"`
+}
+
+// Fact is one of these things. Bad says why the robot may not move while it is so, and the next step; empty when it is well.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Bad   string `json:"bad,omitempty"`
+}
+
+// Task is something that the machine does for an operator alone.
+type Task struct {
+	Name string `json:"name"`
+	What string `json:"what"`
 }
 
 // Status is what a person beside the robot wants to know.
@@ -97,6 +119,8 @@ type Desk interface {
 	Disarm(ctx context.Context, who string) (string, error)
 	TakeOver(ctx context.Context, who, name string) (string, error)
 	Free(ctx context.Context, who string) (string, error)
+	Health() Health
+	Do(ctx context.Context, who, task string) (string, error)
 }
 
 // errVersion is what a peer of another version is told.
@@ -123,8 +147,10 @@ func check(r Request) error {
 	switch {
 	case r.V != Version:
 		return errVersion(r.V)
-	case r.Name != "" && r.Op != OpTakeOver:
+	case r.Name != "" && r.Op != OpTakeOver && r.Op != OpDo:
 		return fmt.Errorf("%s takes no name", r.Op)
+	case r.Name == "" && r.Op == OpDo:
+		return errors.New("do needs a task; viactl doctor lists them")
 	}
 	return nil
 }
@@ -148,6 +174,11 @@ func perform(ctx context.Context, d Desk, who string, r Request, a *Answer) (err
 		a.Note, err = d.TakeOver(ctx, who, r.Name)
 	case OpFree:
 		a.Note, err = d.Free(ctx, who)
+	case OpDoctor:
+		h := d.Health()
+		a.Health = &h
+	case OpDo:
+		a.Note, err = d.Do(ctx, who, r.Name)
 	default:
 		err = fmt.Errorf("%q is not an operation; the operations are %v", r.Op, Ops())
 	}

@@ -37,6 +37,14 @@ func (d *desk) EStop(context.Context, string) (string, error) { return "latched"
 func (d *desk) Clear(context.Context, string) (string, error) { return "cleared", nil }
 func (d *desk) Arm(context.Context, string) (string, error)   { return "armed", d.refuse }
 func (d *desk) Free(context.Context, string) (string, error)  { return "free", nil }
+func (d *desk) Health() Health {
+	return Health{Facts: []Fact{{Name: "homed", Value: "no", Bad: "not homed: viactl do home"}}, Tasks: []Task{{Name: "home", What: "everything moves"}}}
+}
+
+func (d *desk) Do(_ context.Context, who, task string) (string, error) {
+	return task + " for " + who, nil
+}
+
 func (d *desk) Disarm(context.Context, string) (string, error) {
 	<-d.hang
 	return "disarmed", nil

@@ -1,0 +1,118 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"viad/drivers/franka"
+	"viad/drivers/robot"
+	"viad/drivers/sensor"
+	"viad/ros"
+	"viad/ros/cdr"
+	"viad/ros/dds"
+	"viad/ros/ros1"
+	"viad/ros/rosbridge"
+)
+
+// driver is a real robot's body with a life of its own.
+type driver interface {
+	robot.Body
+	Run(ctx context.Context) error
+	Close() error
+}
+
+// reachTime bounds the first connection to a robot's ROS graph at the start.
+const reachTime = 10 * time.Second
+
+// openROS is a real robot behind its ROS graph: the node, the driver, its cameras.
+func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
+	node, err := c.openNode(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.openDriver(ctx, node, log)
+	if err != nil {
+		return nil, errors.Join(err, node.Close())
+	}
+	r := &rig{body: d, clock: robot.WallClock{}}
+	eyes, err := c.openEyes(ctx, node, log)
+	if err != nil {
+		return nil, errors.Join(err, d.Close(), node.Close())
+	}
+	for _, e := range eyes {
+		r.sources = append(r.sources, e)
+	}
+	r.run = func(ctx context.Context) error {
+		parts := []part{{"driver", d.Run}}
+		for _, e := range eyes {
+			parts = append(parts, part{e.Info().Name, e.Run})
+		}
+		return supervise(ctx, parts...)
+	}
+	r.close = func() {
+		errs := []error{d.Close()}
+		for _, e := range eyes {
+			errs = append(errs, e.Close())
+		}
+		if err := errors.Join(append(errs, node.Close())...); err != nil {
+			log.Warn("the robot's driver was closed with an error", "error", err)
+		}
+	}
+	return r, nil
+}
+
+func (c *Config) openNode(ctx context.Context, log *slog.Logger) (ros.Node, error) {
+	r := c.Robot.ROS
+	distro, _ := cdr.ParseDistro(r.Distro)
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	switch r.Wire {
+	case "rosbridge":
+		trust, err := r.trusts()
+		if err != nil {
+			return nil, err
+		}
+		n, err := rosbridge.Dial(ctx, rosbridge.Config{URL: r.URL, TLS: trust, Node: "/viad", Distro: distro, Urgent: c.urgent(), Log: log})
+		if err != nil {
+			return nil, fmt.Errorf("robot.ros: %w", err)
+		}
+		return n, nil
+	case "ros1":
+		n, err := ros1.Dial(ctx, ros1.Config{Master: r.Master, Name: "/viad", Host: r.Host, Log: log})
+		if err != nil {
+			return nil, fmt.Errorf("robot.ros: %w", err)
+		}
+		return n, nil
+	}
+	n, err := dds.Open(dds.Config{
+		Node: "viad", Domain: r.Domain, Localhost: r.Localhost, Interfaces: r.Interfaces, Peers: r.Peers, Distro: distro, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("robot.ros: %w", err)
+	}
+	return n, nil
+}
+
+func (c *Config) openDriver(ctx context.Context, node ros.Node, log *slog.Logger) (driver, error) {
+	r := c.Robot.ROS
+	return franka.Open(ctx, franka.Config{
+		Node: node, Robot: franka.Kind(c.Robot.Model), Log: log, Namespace: r.Namespace, Controller: r.Controller, AutoRecover: r.AutoRecover,
+	})
+}
+
+// urgent are the names that must not wait behind anything on a rosbridge.
+func (c *Config) urgent() []string { return nil }
+
+// eye is a real camera or lidar with a life of its own.
+type eye interface {
+	sensor.Source
+	Run(ctx context.Context) error
+	Close() error
+}
+
+func (c *Config) openEyes(context.Context, ros.Node, *slog.Logger) ([]eye, error) {
+	return nil, errors.New("cameras over ROS are not wired yet")
+}
