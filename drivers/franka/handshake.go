@@ -215,22 +215,24 @@ func (r *Robot) topicFact(name string, topics ...string) robot.Fact {
 	if name == factState {
 		at, whole = s.received, true
 	}
-	heard := ""
-	publishers := 0
+	heard, publishers, counted := "", 0, true
 	for _, t := range topics {
 		sub := r.subs[t]
 		if sub.Stats().Received > 0 && heard == "" {
 			heard = t
 		}
-		publishers += max(0, sub.Publishers())
+		n := sub.Publishers() // -1 where the wire cannot tell
+		publishers, counted = publishers+max(0, n), counted && n >= 0
 	}
 	f := robot.Fact{Name: name, Value: heard}
 	switch fresh := !at.IsZero() && r.clock.Now().Sub(at) < staleState; {
 	case fresh && whole:
 	case fresh:
 		f.Bad = fmt.Sprintf("%s does not tell all of %s: check the arm's prefix in the launch file", heard, strings.Join(r.names.joints, ", "))
-	case heard == "" && publishers == 0:
+	case heard == "" && publishers == 0 && counted:
 		f.Value, f.Bad = "nobody publishes "+topics[0], deadNode("nobody publishes "+strings.Join(topics, " nor ")).Error()
+	case heard == "" && !counted:
+		f.Bad = deadNode(fmt.Sprintf("nothing came on %s for %v", strings.Join(topics, " nor "), lostAfter)).Error()
 	case heard == "":
 		f.Bad = fmt.Sprintf("%s has %d publishers and nothing came for %v: their QoS or their type does not fit, or their node hangs; see the fact %q", topics[0], publishers, lostAfter, factGraph)
 	case at.IsZero():

@@ -455,6 +455,47 @@ func TestDeadman(t *testing.T) {
 					t.Errorf("joint %d left the path: %v, joint 1 %v", i+1, q[i]-ready[i], q[0]-ready[0])
 				}
 			}
+			if sig != syscall.SIGSTOP {
+				return
+			}
+			if err := cmd.Process.Signal(syscall.SIGCONT); err != nil { // awake again, it does not go on
+				t.Fatal(err)
+			}
+			<-clock.After(1500 * time.Millisecond)
+			for i, now := range d.truth().Q {
+				if math.Abs(now-q[i]) > 2e-3 {
+					t.Errorf("awake again, the daemon moved joint %d by %v", i+1, now-q[i])
+				}
+			}
 		})
 	}
+}
+
+// The readings stop in the middle of a motion: the arm brakes, and nothing goes on when they are back.
+func TestSilenceInMotion(t *testing.T) {
+	b := start(t, domainRows)
+	done := b.follow(b.swing(0.5, 4*time.Second))
+	b.moves()
+	b.d.set(func(d *double) { d.f.silent = true })
+	b.refused(<-done, "no complete joint reading", "250ms")
+	b.eventually("the arm rests", func() bool { return fastest(b.d.truth().QD) == 0 })
+	b.says(robot.ModeUnknown, "bring-up")
+	at := b.d.truth().Q
+	b.d.set(func(d *double) { d.f.silent = false })
+	b.ready()
+	if _, off := b.furthest(b.d.truth().Q, at); off > 1e-3 {
+		t.Errorf("the arm moved on by %v", off)
+	}
+}
+
+// Somebody else cancels: the motion ends with words that say so.
+func TestCancelledByOthers(t *testing.T) {
+	b := start(t, domainRows)
+	done := b.follow(b.swing(0.5, 4*time.Second))
+	b.moves()
+	if err := b.trajectory.CancelAll(t.Context()); err != nil { // as any client could
+		t.Fatal(err)
+	}
+	b.refused(<-done, "cancelled", "not by this driver")
+	b.ready()
 }
