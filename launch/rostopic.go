@@ -293,7 +293,7 @@ func (c *rosTopicHz) Run(ctx context.Context, s streams) error {
 			case <-tick.C:
 				fmt.Fprintln(s.out, r.line(sub.Stats()))
 			case <-ctx.Done():
-				if r.total == 0 {
+				if r.count() == 0 {
 					return fmt.Errorf("nothing came on %s though %d publishers are matched: is it published at all, or do its packets get lost (viad ros doctor)?", c.Topic, sub.Publishers())
 				}
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -313,6 +313,12 @@ func (r *rate) take(in ros.Incoming) {
 	if p, ok := in.(interface{ Payload() []byte }); ok {
 		r.bytes += uint64(len(p.Payload()))
 	}
+}
+
+func (r *rate) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
 }
 
 // line is one second's rate; the last message stays, so that the gap to the next counts.
