@@ -1,0 +1,199 @@
+package stretch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"viad/ros"
+	"viad/ros/msg/builtin_interfaces"
+	"viad/ros/msg/control_msgs"
+	"viad/ros/msg/trajectory_msgs"
+)
+
+// reach sends the arm's next goal when it is due.
+func (m *run) reach(ctx context.Context, b *reading, now time.Time) {
+	if m.sending || m.active && m.r.holds() {
+		return
+	}
+	end := m.s+leadTurn >= m.t.Duration() && m.s+leadSlide >= m.t.Duration()
+	switch {
+	case m.final: // once more for what came to rest short of it
+		if m.again >= againMost || m.calmAt.IsZero() || now.Sub(m.calmAt) < againWait || now.Sub(m.sentAt) < againWait {
+			return
+		}
+		m.again++
+	case !m.sentAt.IsZero() && now.Sub(m.sentAt) < renew:
+		return
+	}
+	g := m.goal(b)
+	m.sentAt = now
+	if g == nil { // a goal of where it is would not end
+		m.final = m.final || end && m.s >= m.t.Duration()
+		return
+	}
+	m.final = end
+	m.send(ctx, g)
+}
+
+func (r *Robot) holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// goal is the next stretch of the plan for the joints that have a way to go; nil when none has.
+func (m *run) goal(b *reading) *control_msgs.FollowJointTrajectory_Goal {
+	var use []int
+	for i := range m.model.Joints {
+		way := math.Abs(m.t.At(m.s + m.leadOf(i)).Q[i] - b.q[i])
+		if way > hullOf(i).least {
+			use = append(use, i)
+		}
+	}
+	if len(use) == 0 {
+		return nil
+	}
+	g := new(control_msgs.FollowJointTrajectory_Goal)
+	for _, i := range use {
+		g.Trajectory.JointNames = append(g.Trajectory.JointNames, m.model.Joints[i].Name)
+	}
+	point := func(at func(joint int) time.Duration, when time.Duration) {
+		p := trajectory_msgs.JointTrajectoryPoint{TimeFromStart: wireDuration(when)}
+		for _, i := range use {
+			p.Positions = append(p.Positions, m.t.At(m.s + at(i)).Q[i]*m.units.signs[i])
+		}
+		g.Trajectory.Points = append(g.Trajectory.Points, p)
+	}
+	if m.gen == GenB { // it keeps to times
+		const step = 100 * time.Millisecond
+		for d := step; d <= leadSlide; d += step {
+			point(func(int) time.Duration { return d }, d)
+			if m.s+d >= m.t.Duration() {
+				break
+			}
+		}
+		return g
+	}
+	point(m.leadOf, leadSlide)
+	return g
+}
+
+func wireDuration(d time.Duration) builtin_interfaces.Duration {
+	return builtin_interfaces.Duration{Sec: int32(d / time.Second), Nanosec: uint32(d % time.Second)}
+}
+
+// send sends a goal beside the motion: a wire that is slow to accept holds nothing up.
+func (m *run) send(ctx context.Context, g *control_msgs.FollowJointTrajectory_Goal) {
+	m.which++
+	n := goalNews{which: m.which}
+	m.sending = true
+	m.wait.Go(func() {
+		tell := func(n goalNews) {
+			select {
+			case m.news <- n:
+			case <-ctx.Done():
+			}
+		}
+		goal, err := m.r.sendGoal(ctx, g)
+		if err != nil {
+			n.err = err
+			tell(n)
+			return
+		}
+		n.accepted = true
+		tell(n)
+		n.accepted = false
+		n.status, n.err = goal.Result(ctx, &n.result)
+		tell(n)
+	})
+}
+
+// sendGoal sends a goal and waits for its acceptance, with a time-out of our own.
+func (r *Robot) sendGoal(ctx context.Context, g *control_msgs.FollowJointTrajectory_Goal) (ros.Goal, error) {
+	within, cancel := r.within(ctx, acceptTime)
+	defer cancel()
+	goal, err := r.arm.Send(within, g, nil)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = fmt.Errorf("the robot's driver did not say within %v whether it takes a goal: it may hang; look at stretch_driver (%w)", acceptTime, err)
+	}
+	return goal, err
+}
+
+// codePreempted is the driver's own result code.
+const (
+	codeInvalid   = control_msgs.FollowJointTrajectory_Result_INVALID_GOAL
+	codeTimeout   = control_msgs.FollowJointTrajectory_Result_PATH_TOLERANCE_VIOLATED
+	codePreempted = -6
+)
+
+// heard takes news of a goal; an error ends the motion. "Succeeded" is no evidence, and ends nothing.
+func (m *run) heard(ctx context.Context, n goalNews) error {
+	newest := n.which == m.which
+	var refusal *ros.Rejected
+	switch {
+	case n.accepted:
+		m.sending, m.active = false, true
+		return nil
+	case errors.As(n.err, &refusal):
+		m.sending = false
+		return m.refused(ctx, n.err)
+	case n.err != nil && ctx.Err() != nil:
+		return ended(ctx)
+	case n.err != nil && newest:
+		m.sending = false
+		return fmt.Errorf("%w; what became of the goal is not known", n.err)
+	case n.err != nil || !newest: // of a goal that has been replaced
+		return nil
+	}
+	m.active = false
+	if n.status == ros.GoalCanceled {
+		return errors.New("the goal was cancelled, and not by this daemon: look which other program commands the robot")
+	}
+	if n.status == ros.GoalSucceeded {
+		return nil
+	}
+	switch n.result.ErrorCode {
+	case codeInvalid:
+		return m.refused(ctx, fmt.Errorf("the robot's driver will not do the goal: %s", n.result.ErrorString))
+	case codePreempted:
+		return errors.New("another program's goal took the place of this motion: end that program")
+	case codeTimeout: // also for a joint that is there, so that measurement decides
+		m.final = false
+		if m.again++; m.again > againMost {
+			return fmt.Errorf("the robot's driver gave goals up as timed out %d times (%s): look what holds the robot", m.again, n.result.ErrorString)
+		}
+		return nil
+	}
+	return fmt.Errorf("the robot's driver gave the motion up (code %d, %q): look at its log", n.result.ErrorCode, n.result.ErrorString)
+}
+
+// refused learns what may be the matter with a goal that was not taken, and tries it once more another way.
+func (m *run) refused(ctx context.Context, why error) error {
+	r := m.r
+	r.mu.Lock()
+	mode, held, arm := r.status.mode.v, r.held, r.armMode
+	homed := r.status.homed.v
+	if m.active && !held {
+		r.held = true // the goal before it still runs: it takes one at a time
+	}
+	r.mu.Unlock()
+	m.final, m.sentAt = false, time.Time{}
+	switch {
+	case !homed:
+		return fmt.Errorf("%w: the robot is not homed", why)
+	case m.active && !held:
+		return nil
+	case m.gen != GenB && mode == modeNavigation && arm != modePosition:
+		if m.moves {
+			return fmt.Errorf("%w; it takes goals of the arm in another mode than velocities of the base: move the base alone, then the arm", why)
+		}
+		r.mu.Lock()
+		r.armMode = modePosition
+		r.mu.Unlock()
+		return r.setMode(ctx, modePosition)
+	}
+	return fmt.Errorf("%w; the robot says mode %s: look at stretch_driver's log", why, mode)
+}
