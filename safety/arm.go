@@ -130,9 +130,16 @@ func (g *Guard) remember() {
 	}
 	g.keeping.Lock()
 	defer g.keeping.Unlock()
-	err := g.memory.Keep(g.Latched())
+	g.mu.Lock()
+	latch, done := g.latch, g.unkept == "" && g.kept == g.latch
+	g.mu.Unlock()
+	if done {
+		return // who came before has kept the same
+	}
+	err := g.memory.Keep(latch)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.kept = latch
 	if g.unkept = ""; err != nil {
 		g.unkept = err.Error()
 		g.log.Error("the next start will not know of the latch", slog.String("latch", g.latch), slog.Any("err", err))

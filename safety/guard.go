@@ -60,6 +60,7 @@ type Guard struct {
 	latch    string // why motion is latched off; empty: it is not
 	latchAt  time.Time
 	unkept   string // why the memory does not hold it; empty: it does
+	kept     string // the latch that the memory was given last
 	motion   *motion
 	stopping int
 	stopped  time.Time   // when the last stop began or ended; no plan made from a state of before may run
@@ -91,7 +92,7 @@ func NewGuard(o Options) (*Guard, error) {
 	g := &Guard{inner: o.Robot, kin: o.Kin, model: o.Kin.Model(), clock: o.Clock, scenes: o.Scenes, lim: o.Limits, log: o.Log, memory: o.Memory}
 	switch {
 	case o.Latched != "":
-		g.latch, g.latchAt = o.Latched, o.Clock.Now()
+		g.latch, g.latchAt, g.kept = o.Latched, o.Clock.Now(), o.Latched
 		g.log.Error("latched", slog.String("why", o.Latched), slog.Bool("from_before", true))
 	case o.AutoArm:
 		g.armed, g.armedBy = true, "launch file"
