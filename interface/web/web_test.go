@@ -83,6 +83,10 @@ func (r *fakeRoom) TakeOver(_ context.Context, who, name string) (string, error)
 	return r.do("takeover", who+" for "+name)
 }
 
+func (r *fakeRoom) Health() operator.Health { return operator.Health{} }
+
+func (r *fakeRoom) Do(_ context.Context, who, task string) (string, error) { return r.do(task, who) }
+
 func (r *fakeRoom) set(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
