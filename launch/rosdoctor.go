@@ -156,8 +156,30 @@ func (c *rosDoctor) interfaces() (out []string) {
 	return out
 }
 
-// mostListened bounds the topics that are listened to; small ones are as good as big ones.
-const mostListened = 12
+// Bounds of the topics that are listened to: small ones tell as much as big ones.
+const (
+	mostListened = 12
+	mostBig      = 2
+)
+
+func big(t ros.TopicInfo) bool {
+	return strings.HasSuffix(t.Type, "/Image") || strings.HasSuffix(t.Type, "/PointCloud2")
+}
+
+// smallFirst are the topics, those with big messages last.
+func smallFirst(topics []ros.TopicInfo) []ros.TopicInfo {
+	out := slices.Clone(topics)
+	slices.SortStableFunc(out, func(a, b ros.TopicInfo) int {
+		switch {
+		case big(a) == big(b):
+			return 0
+		case big(a):
+			return 1
+		}
+		return -1
+	})
+	return out
+}
 
 // listen compares clocks by the source timestamps of samples, and looks for /clock.
 func (c *rosDoctor) listen(ctx context.Context, n ros.Node, g ros.Graph, r *doctorReport) error {
@@ -167,8 +189,8 @@ func (c *rosDoctor) listen(ctx context.Context, n ros.Node, g ros.Graph, r *doct
 	var mu sync.Mutex
 	least := map[string]*clockOffset{}
 	listened := 0
-	for _, t := range g.Topics {
-		if len(t.Publishers) == 0 || listened >= mostListened || strings.HasSuffix(t.Type, "/Image") || strings.HasSuffix(t.Type, "/PointCloud2") {
+	for _, t := range smallFirst(g.Topics) {
+		if len(t.Publishers) == 0 || listened >= mostListened || big(t) && listened >= mostBig {
 			continue
 		}
 		listened++

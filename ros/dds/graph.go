@@ -123,6 +123,9 @@ func (g *graph) hear(s *rtps.Sample) {
 		g.log.Debug("a peer shows nodes of another", "peer", prefix, "of", e.participant.Prefix())
 		return
 	}
+	if _, known := g.p.Peer(prefix); !known {
+		return // it has left while this waited
+	}
 	g.mu.Lock()
 	g.theirs[prefix] = e
 	switch gidLen {
