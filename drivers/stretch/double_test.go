@@ -27,6 +27,7 @@ import (
 type axis struct {
 	q, v, target float64
 	vel, acc     float64
+	asked, was   float64 // speed of the running goal, 0 is vel; the target a step ago
 	stuck        bool
 }
 
@@ -36,10 +37,19 @@ func (a *axis) step(dt float64) {
 		return
 	}
 	d := a.target - a.q
-	want := math.Copysign(math.Min(a.vel, math.Sqrt(2*a.acc*math.Abs(d))), d)
+	most := a.vel
+	if a.asked > 0 {
+		most = math.Min(a.asked, 1.7*a.vel)
+	}
+	slide := (a.target - a.was) / dt
+	a.was = a.target
+	want := math.Copysign(math.Min(most, math.Sqrt(2*a.acc*math.Abs(d))), d)
 	a.v += math.Max(-a.acc*dt*1.5, math.Min(a.acc*dt, want-a.v))
 	if a.q += a.v * dt; math.Abs(d) < 2e-4 && math.Abs(a.v) < 2*a.acc*dt {
-		a.q, a.v = a.target, 0
+		a.q, a.v = a.target, slide
+		if math.Abs(slide) > most {
+			a.v = 0
+		}
 	}
 }
 
@@ -124,7 +134,7 @@ func newDouble(t *testing.T, n ros.Node, gen Generation, change func(*double)) *
 	d.j = [5]axis{{q: 0.6, vel: 0.3, acc: 0.3}, {q: 0.1, vel: 0.4, acc: 0.4}, {vel: 7, acc: 30}, {vel: 7, acc: 30}, {vel: 7, acc: 30}}
 	d.jaw = axis{q: 0.06, vel: 0.08, acc: 1}
 	for i := range d.j {
-		d.j[i].target = d.j[i].q
+		d.j[i].target, d.j[i].was = d.j[i].q, d.j[i].q
 	}
 	d.jaw.target = d.jaw.q
 	if change != nil {
@@ -565,7 +575,10 @@ func (d *double) start(g *control_msgs.FollowJointTrajectory_Goal) (use []int, j
 			d.track[i] = ks
 			use = append(use, i)
 		default:
-			d.j[i].target = last.Positions[k]
+			d.j[i].target, d.j[i].asked = last.Positions[k], 0
+			if k < len(last.Velocities) {
+				d.j[i].asked = last.Velocities[k]
+			}
 			use = append(use, i)
 		}
 	}

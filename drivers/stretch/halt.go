@@ -65,27 +65,40 @@ func (r *Robot) cancelAll(ctx context.Context) error {
 	return nil
 }
 
-// hold stops every actuator where it is. The service of generation B answers with an error even when it acted, so that
-// speeds decide; an arm that goes on is given its own place as a goal.
+// hold stops every actuator where it is. The service of generation B answers with an error, or not at all, even when it
+// acted, so that measured speeds decide; an arm that goes on is given its own place as a goal.
 func (r *Robot) hold(ctx context.Context) error {
 	called := make(chan error, 1)
-	go func() {
-		called <- r.stop.Call(ctx, new(std_srvs.Trigger_Request), new(std_srvs.Trigger_Response))
+	r.mu.Lock()
+	gen, began := r.known.generation, r.reading.seq
+	r.mu.Unlock()
+	go func() { // it is not taken back when this rung's time is over
+		own, cancel := r.within(context.WithoutCancel(ctx), haltTime)
+		defer cancel()
+		var a std_srvs.Trigger_Response
+		err := r.stop.Call(own, new(std_srvs.Trigger_Request), &a)
+		if err == nil && !a.Success && gen != GenB {
+			err = fmt.Errorf("%s says no: %s", r.names.stop, a.Message)
+		}
+		called <- err
 	}()
-	rest := func() bool {
-		b := r.snapshot()
-		return !b.fast(2*restTurn, 2*restSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil
-	}
-	began := r.snapshot().seq
-	stands := func() bool { return rest() && r.snapshot().seq > began+2 }
 	var err error
-	select {
-	case err = <-called:
-	case <-ctx.Done():
-		err = errors.Join(errors.New("no answer in time"), <-called)
-	}
-	if err == nil || r.until(ctx, haltTime, stands) {
+	answered, good := false, false
+	ok := r.until(ctx, haltTime, func() bool {
+		select {
+		case err = <-called:
+			answered, good = true, err == nil
+		default:
+		}
+		b := r.snapshot()
+		rest := !b.fast(2*restTurn, 2*restSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil
+		return good || rest && (answered || gen == GenB) && b.seq > began+6
+	})
+	if ok {
 		return nil
+	}
+	if err == nil {
+		err = errors.New("it did not answer in time")
 	}
 	within, cancel := r.within(context.WithoutCancel(ctx), 200*time.Millisecond)
 	defer cancel()

@@ -78,7 +78,28 @@ func (m *run) goal(b *reading) *control_msgs.FollowJointTrajectory_Goal {
 		return g
 	}
 	point(m.leadOf, leadSlide)
+	p := &g.Trajectory.Points[0]
+	for _, i := range use { // it takes its time from them, where it knows them: the joints stay together
+		p.Velocities = append(p.Velocities, m.speedFor(i, b))
+	}
 	return g
+}
+
+// The least speeds that are asked for: what a servo's register would round to nothing means no limit at all.
+const (
+	slowSlide = 0.006 // m/s
+	slowTurn  = 0.1   // rad/s
+	haste     = 1.4   // of the speed that would do, so that the next goal finds it on its way
+)
+
+// speedFor is the speed in which a joint does its way in the time it has.
+func (m *run) speedFor(joint int, b *reading) float64 {
+	lead, least := m.leadOf(joint), slowTurn
+	if joint <= jArm {
+		least = slowSlide
+	}
+	way := math.Abs(m.t.At(m.s + lead).Q[joint] - b.q[joint])
+	return math.Min(math.Max(haste*way/lead.Seconds(), least), m.model.Joints[joint].Vel)
 }
 
 func wireDuration(d time.Duration) builtin_interfaces.Duration {
