@@ -139,7 +139,7 @@ func TestNodeTopics(t *testing.T) {
 		for _, f := range flows(deep()) {
 			t.Run(fmt.Sprintf("%s/%s", v, f.Kind.Name), func(t *testing.T) {
 				d := domain(t)
-				side := NodeSide{node(t, d)}
+				side := NodeSide{Node: node(t, d)}
 				t.Run("from", func(t *testing.T) {
 					fromPeer(t, side, Setup{Vendor: v, Domain: d, Args: []string{"gid=24", "node=robot"}}, f)
 				})
