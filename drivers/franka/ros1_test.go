@@ -16,8 +16,8 @@ import (
 	"viad/ros/ros1"
 )
 
-// core starts a roscore of Debian on a port of its own and returns its address.
-func core(t *testing.T) string {
+// core starts a roscore of Debian on a port of its own, and returns its address and what kills it.
+func core(t *testing.T) (addr string, kill func()) {
 	t.Helper()
 	if _, err := os.Stat("/usr/bin/roscore"); err != nil {
 		if os.Getenv("VIAD_CI") != "" {
@@ -50,16 +50,17 @@ func core(t *testing.T) string {
 		}
 		children(dir)
 	})
-	addr := "127.0.0.1:" + port
+	addr = "127.0.0.1:" + port
+	kill = func() { _ = cmd.Process.Kill(); children(dir) }
 	for range 1000 {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			_ = c.Close()
-			return addr
+			return addr, kill
 		}
 		<-time.After(20 * time.Millisecond)
 	}
 	t.Fatal("roscore does not start")
-	return ""
+	return "", nil
 }
 
 // children ends what a core left behind: processes that have its folder in their environment.
@@ -91,7 +92,7 @@ func startPanda(t *testing.T, addr string, options ...option) *bench {
 }
 
 func TestPanda(t *testing.T) {
-	addr := core(t)
+	addr, kill := core(t)
 	t.Run("moves, grips, recovers", func(t *testing.T) {
 		b := startPanda(t, addr)
 		tr := b.swing(0.3, 2*time.Second)
@@ -128,5 +129,19 @@ func TestPanda(t *testing.T) {
 			b := startPanda(t, addr)
 			return robottest.Subject{Body: b, Clock: b.clock, Model: b.Model(), Machine: b.d.truth, Sever: func() { _ = b.n.Close() }}
 		}, nil)
+	})
+	t.Run("roscore dies in mid-motion", func(t *testing.T) { // the last: it takes the core with it
+		b := startPanda(t, addr)
+		tr := b.swing(0.4, 3*time.Second)
+		done := b.follow(tr)
+		b.moves()
+		kill()
+		if err := <-done; err != nil { // connections between nodes do not go through it
+			t.Errorf("Follow: %v", err)
+		}
+		if _, off := b.furthest(b.d.truth().Q, tr.Points[len(tr.Points)-1].Q); off > 0.002 {
+			t.Errorf("%v from the goal", off)
+		}
+		b.ready()
 	})
 }
