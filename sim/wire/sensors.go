@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"viad/drivers/sensor"
+	"viad/ros"
+	"viad/ros/msg/sensor_msgs"
+	"viad/sim"
+)
+
+// Stream is a camera of the twin on its topics. Empty topics are not published.
+type Stream struct {
+	Source             string // the twin's name of it
+	Color, Depth, Info string
+	Frame              string // frame_id
+	Meters             bool   // depth as 32FC1 in metres; otherwise 16UC1 in millimetres
+}
+
+// FrankaStreams are the usual names of two RGB-D cameras beside and on an arm.
+func FrankaStreams() []Stream {
+	return []Stream{
+		{Source: "third_person", Color: "/camera/color/image_raw", Depth: "/camera/aligned_depth_to_color/image_raw", Info: "/camera/color/camera_info", Frame: "camera_color_optical_frame"},
+		{Source: "wrist", Color: "/gripper_camera/color/image_raw", Depth: "/gripper_camera/aligned_depth_to_color/image_raw", Info: "/gripper_camera/color/camera_info", Frame: "gripper_camera_color_optical_frame"},
+	}
+}
+
+// Sensors publishes a twin's cameras.
+type Sensors struct {
+	twin    *sim.Twin
+	period  time.Duration
+	streams []stream
+	frozen  atomic.Bool
+	stalled atomic.Bool
+}
+
+type stream struct {
+	Stream
+	src                sensor.Source
+	color, depth, info ros.Outlet
+	last               *sensor.Frame
+}
+
+// NewSensors advertises the streams; every period one picture of each goes out while Run runs.
+func NewSensors(twin *sim.Twin, node ros.Node, period time.Duration, streams []Stream) (*Sensors, error) {
+	s := &Sensors{twin: twin, period: period}
+	for _, d := range streams {
+		st := stream{Stream: d}
+		for _, src := range twin.Sources() {
+			if src.Info().Name == d.Source {
+				st.src = src
+			}
+		}
+		if st.src == nil {
+			return nil, errors.Join(fmt.Errorf("wire: the twin has no camera %s", d.Source), s.Close())
+		}
+		s.streams = append(s.streams, st)
+		if err := s.streams[len(s.streams)-1].advertise(node); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *stream) advertise(node ros.Node) error {
+	for _, t := range []struct {
+		name string
+		to   *ros.Outlet
+	}{{s.Color, &s.color}, {s.Depth, &s.depth}} {
+		if t.name == "" {
+			continue
+		}
+		p, err := ros.Advertise[sensor_msgs.Image](node, t.name, ros.Default())
+		if err != nil {
+			return err
+		}
+		*t.to = p.Outlet
+	}
+	p, err := ros.Advertise[sensor_msgs.CameraInfo](node, s.Info, ros.Default())
+	s.info = p.Outlet
+	return err
+}
+
+// Freeze makes every stream repeat its last picture with new stamps; Stall makes them cease.
+func (s *Sensors) Freeze(on bool) { s.frozen.Store(on) }
+
+// Stall makes every stream cease, while its topics stay.
+func (s *Sensors) Stall(on bool) { s.stalled.Store(on) }
+
+// Close ends the topics.
+func (s *Sensors) Close() error {
+	var errs []error
+	for _, st := range s.streams {
+		for _, o := range []ros.Outlet{st.color, st.depth, st.info} {
+			if o != nil {
+				errs = append(errs, o.Close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run publishes until ctx ends.
+func (s *Sensors) Run(ctx context.Context) error {
+	t := s.twin.Clock().Ticker(s.period)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C():
+		}
+		if s.stalled.Load() {
+			continue
+		}
+		for i := range s.streams {
+			if err := s.streams[i].publish(ctx, s.twin.Clock().Now(), s.frozen.Load()); err != nil {
+				if ctx.Err() != nil || errors.Is(err, sim.ErrOver) {
+					return nil
+				}
+				return fmt.Errorf("wire: %s: %w", s.streams[i].Source, err)
+			}
+		}
+	}
+}
+
+func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error {
+	if !frozen || s.last == nil {
+		f, err := s.src.Frame(ctx, time.Time{})
+		if err != nil {
+			return err
+		}
+		s.last = f
+		now = f.Stamp
+	}
+	f, head := s.last, stamp(now)
+	head.FrameId = s.Frame
+	in := f.Info.Intrinsics
+	w, h := uint32(in.W), uint32(in.H)
+	info := &sensor_msgs.CameraInfo{
+		Header: head, Width: w, Height: h, DistortionModel: "plumb_bob", D: make([]float64, 5),
+		K: [9]float64{in.Fx, 0, in.Cx, 0, in.Fy, in.Cy, 0, 0, 1}, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1},
+		P: [12]float64{in.Fx, 0, in.Cx, 0, 0, in.Fy, in.Cy, 0, 0, 0, 1, 0},
+	}
+	errs := []error{s.info.Publish(ctx, info)}
+	if s.color != nil {
+		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: "rgb8", Step: 3 * w, Data: f.RGB}))
+	}
+	if s.depth != nil && f.Depth != nil {
+		errs = append(errs, s.depth.Publish(ctx, s.deep(f, w, h)))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stream) deep(f *sensor.Frame, w, h uint32) *sensor_msgs.Image {
+	head := stamp(f.Stamp)
+	head.FrameId = s.Frame
+	if s.Meters {
+		m := &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: "32FC1", Step: 4 * w, Data: make([]byte, 0, 4*len(f.Depth))}
+		for _, d := range f.Depth {
+			v := math.Float32bits(d)
+			if d == 0 {
+				v = math.Float32bits(float32(math.NaN()))
+			}
+			m.Data = append(m.Data, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+		}
+		return m
+	}
+	m := &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: "16UC1", Step: 2 * w, Data: make([]byte, 0, 2*len(f.Depth))}
+	for _, d := range f.Depth {
+		v := uint16(math.Min(65535, math.Round(1000*float64(d))))
+		m.Data = append(m.Data, byte(v), byte(v>>8))
+	}
+	return m
+}
