@@ -81,7 +81,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	defer stop()
 	tick := r.clock.Ticker(handshakeEvery / 5)
 	defer tick.Stop()
-	link, wait := ros.Link{Up: true}, 0
+	link, wait, was := ros.Link{Up: true}, 0, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -93,9 +93,16 @@ func (r *Robot) Run(ctx context.Context) error {
 			continue
 		case <-tick.C():
 		}
-		if r.Model(); r.isKnown() {
+		if r.isKnown() {
+			was = true
 			r.watch()
 			continue
+		}
+		if was { // what was latched may be of another robot by now
+			was = false
+			if err := r.listenKept(); err != nil && ctx.Err() == nil {
+				r.log.Warn("the robot's latched topics cannot be listened to", "why", err)
+			}
 		}
 		if wait--; wait > 0 || !link.Up {
 			continue
@@ -137,8 +144,7 @@ func (r *Robot) lose(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = known{model: r.known.model, tool: r.known.tool, bad: why, facts: []robot.Fact{{Name: "link", Value: "lost", Bad: why}}}
-	d := r.status.description
-	r.status = status{description: d}
+	r.status = status{guard: r.status.guard}
 	r.offset = offset{}
 	if r.running != nil {
 		r.running(fmt.Errorf("%s", why))

@@ -171,7 +171,7 @@ func (m *run) heard(ctx context.Context, n goalNews) error {
 	}
 	m.active = false
 	if n.status == ros.GoalCanceled {
-		return errors.New("the goal was cancelled, and not by this daemon: look which other program commands the robot")
+		return m.because(ctx, errors.New("the goal was cancelled, and not by this daemon: look which other program commands the robot"))
 	}
 	if n.status == ros.GoalSucceeded {
 		return nil
@@ -180,7 +180,7 @@ func (m *run) heard(ctx context.Context, n goalNews) error {
 	case codeInvalid:
 		return m.refused(ctx, fmt.Errorf("the robot's driver will not do the goal: %s", n.result.ErrorString))
 	case codePreempted:
-		return errors.New("another program's goal took the place of this motion: end that program")
+		return m.because(ctx, errors.New("another program's goal took the place of this motion: end that program"))
 	case codeTimeout: // also for a joint that is there, so that measurement decides
 		m.final = false
 		if m.again++; m.again > againMost {
@@ -188,7 +188,20 @@ func (m *run) heard(ctx context.Context, n goalNews) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("the robot's driver gave the motion up (code %d, %q): look at its log", n.result.ErrorCode, n.result.ErrorString)
+	return m.because(ctx, fmt.Errorf("the robot's driver gave the motion up (code %d, %q): look at its log", n.result.ErrorCode, n.result.ErrorString))
+}
+
+// because is the robot's own state where that is the reason for why: it is told on another topic, and may come later.
+func (m *run) because(ctx context.Context, why error) error {
+	var state error
+	m.r.until(ctx, acceptTime/3, func() bool {
+		state = m.r.healthy(m.r.clock.Now())
+		return state != nil
+	})
+	if state != nil {
+		return state
+	}
+	return why
 }
 
 // refused learns what may be the matter with a goal that was not taken, and tries it once more another way.
@@ -196,25 +209,25 @@ func (m *run) refused(ctx context.Context, why error) error {
 	r := m.r
 	r.mu.Lock()
 	mode, held, arm := r.status.mode.v, r.held, r.armMode
-	homed := r.status.homed.v
 	if m.active && !held {
 		r.held = true // the goal before it still runs: it takes one at a time
 	}
 	r.mu.Unlock()
 	m.final, m.sentAt = false, time.Time{}
 	switch {
-	case !homed:
-		return fmt.Errorf("%w: the robot is not homed", why)
 	case m.active && !held:
 		return nil
 	case m.gen != GenB && mode == modeNavigation && arm != modePosition:
 		if m.moves {
-			return fmt.Errorf("%w; it takes goals of the arm in another mode than velocities of the base: move the base alone, then the arm", why)
+			return m.because(ctx, fmt.Errorf("%w; it may take goals of the arm in another mode than velocities of the base: move the base alone, then the arm", why))
 		}
 		r.mu.Lock()
 		r.armMode = modePosition
 		r.mu.Unlock()
-		return r.setMode(ctx, modePosition)
+		if err := r.setMode(ctx, modePosition); err != nil {
+			return m.because(ctx, errors.Join(why, err))
+		}
+		return nil
 	}
-	return fmt.Errorf("%w; the robot says mode %s: look at stretch_driver's log", why, mode)
+	return m.because(ctx, fmt.Errorf("%w; the robot says mode %s: look at stretch_driver's log", why, mode))
 }

@@ -30,10 +30,10 @@ type Robot struct {
 	velocity                  ros.Publisher[*geometry_msgs.Twist]
 	alive                     ros.Publisher[*std_msgs.Bool]
 	made                      []ros.Closer
-	subs                      map[string]ros.Subscription // by topic
 
 	mu       sync.Mutex
-	known    known // what the handshake found
+	kept     []ros.Subscription // of latched topics
+	known    known              // what the handshake found
 	reading  reading
 	status   status
 	offset   offset
@@ -74,7 +74,7 @@ func Open(_ context.Context, c Config) (*Robot, error) {
 	}
 	r := &Robot{
 		config: c, names: c.names(), clock: c.Clock, log: c.Log.With("robot", m.Name),
-		subs: map[string]ros.Subscription{}, armMode: modeNavigation,
+		armMode: modeNavigation,
 	}
 	r.known = known{model: m, tool: tool}
 	if err := errors.Join(r.listen(), r.clients()); err != nil {
@@ -93,33 +93,45 @@ func (r *Robot) Model() *robot.Model {
 // listen subscribes. Best effort reads from every publisher; only what is latched is asked for as such.
 func (r *Robot) listen() error {
 	var errs []error
-	hear := func(topic string, s ros.Subscription, err error) {
-		errs = append(errs, err)
-		if err == nil {
-			r.subs[topic], r.made = s, append(r.made, s)
+	hear := func(s ros.Subscription, err error) {
+		if errs = append(errs, err); err == nil {
+			r.made = append(r.made, s)
 		}
 	}
-	n, live, kept := r.config.Node, ros.SensorData(), ros.Latched()
-	s, err := ros.SubscribeInto(n, r.names.joints, live, r.onJoints)
-	hear(r.names.joints, s, err)
-	s, err = ros.SubscribeInto(n, r.names.odometry, live, r.onOdometry)
-	hear(r.names.odometry, s, err)
-	s, err = ros.SubscribeInto(n, r.names.battery, live, r.onBattery)
-	hear(r.names.battery, s, err)
-	s, err = ros.Subscribe(n, r.names.lease, live, r.onLease)
-	hear(r.names.lease, s, err)
-	s, err = ros.Subscribe(n, r.names.guard, live, r.onGuard)
-	hear(r.names.guard, s, err)
-	s, err = ros.Subscribe(n, r.names.description, kept, r.onDescription)
-	hear(r.names.description, s, err)
-	s, err = ros.Subscribe(n, r.names.homed, kept, r.onHomed)
-	hear(r.names.homed, s, err)
-	s, err = ros.Subscribe(n, r.names.runstopped, kept, r.onRunstopped)
-	hear(r.names.runstopped, s, err)
-	s, err = ros.Subscribe(n, r.names.mode, kept, r.onMode)
-	hear(r.names.mode, s, err)
-	s, err = ros.Subscribe(n, r.names.tool, kept, r.onTool)
-	hear(r.names.tool, s, err)
+	n, live := r.config.Node, ros.SensorData()
+	hear(ros.SubscribeInto(n, r.names.joints, live, r.onJoints))
+	hear(ros.SubscribeInto(n, r.names.odometry, live, r.onOdometry))
+	hear(ros.SubscribeInto(n, r.names.battery, live, r.onBattery))
+	hear(ros.Subscribe(n, r.names.lease, live, r.onLease))
+	hear(ros.Subscribe(n, r.names.guard, live, r.onGuard))
+	return errors.Join(append(errs, r.listenKept())...)
+}
+
+// listenKept subscribes to what is latched, in place of earlier subscriptions: what is kept comes again.
+func (r *Robot) listenKept() error {
+	r.mu.Lock()
+	old := r.kept
+	r.kept = nil
+	r.mu.Unlock()
+	var errs []error
+	for _, s := range old {
+		errs = append(errs, s.Close())
+	}
+	var subs []ros.Subscription
+	hear := func(s ros.Subscription, err error) {
+		if errs = append(errs, err); err == nil {
+			subs = append(subs, s)
+		}
+	}
+	n, q := r.config.Node, ros.Latched()
+	hear(ros.Subscribe(n, r.names.description, q, r.onDescription))
+	hear(ros.Subscribe(n, r.names.homed, q, r.onHomed))
+	hear(ros.Subscribe(n, r.names.runstopped, q, r.onRunstopped))
+	hear(ros.Subscribe(n, r.names.mode, q, r.onMode))
+	hear(ros.Subscribe(n, r.names.tool, q, r.onTool))
+	r.mu.Lock()
+	r.kept = subs
+	r.mu.Unlock()
 	return errors.Join(errs...)
 }
 
@@ -164,7 +176,10 @@ func (r *Robot) Close() error {
 	r.interrupt(ErrHalted)
 	r.mu.Lock()
 	made := r.made
-	r.made = nil
+	for _, s := range r.kept {
+		made = append(made, s)
+	}
+	r.made, r.kept = nil, nil
 	r.mu.Unlock()
 	var errs []error
 	for _, c := range slices.Backward(made) {

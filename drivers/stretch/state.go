@@ -272,7 +272,8 @@ const (
 // watchStrange needs mu.
 func (r *Robot) watchStrange(now time.Time) {
 	s := &r.status
-	if r.running != nil || now.Sub(r.ended) < ownAfter || !r.reading.fast(strangeJoint, strangeSlide) {
+	off := s.runstopped.v || s.mode.v == modeHoming || s.mode.v == modeStowing // pushed by hand, or by itself
+	if off || r.running != nil || now.Sub(r.ended) < ownAfter || !r.reading.fast(strangeJoint, strangeSlide) {
 		s.strange = time.Time{}
 	} else if s.strange.IsZero() {
 		s.strange = now
