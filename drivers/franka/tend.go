@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"viad/drivers/robot"
+	"viad/ros"
 	"viad/ros/msg/controller_manager_msgs"
 	"viad/ros/msg/franka_msgs"
 	"viad/ros/msg/lifecycle_msgs"
@@ -119,10 +120,15 @@ func (r *Robot) clearError(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("the recovery was not taken; older bring-ups die with the fault and must be restarted: %w", err), r.drop())
 	}
 	var m franka_msgs.ErrorRecovery_Result
-	if _, err = g.Result(ctx, &m); err != nil {
+	st, err := g.Result(ctx, &m)
+	if err != nil {
 		return errors.Join(fmt.Errorf("the recovery did not end: %w", err), r.drop())
 	}
-	if !r.until(ctx, recoverTime, func() bool {
+	patience := recoverTime
+	if st != ros.GoalSucceeded { // its word is no evidence; its mode is, soon
+		patience = callTime
+	}
+	if !r.until(ctx, patience, func() bool {
 		_, _, s := r.snapshot()
 		return s.mode != modeReflex && s.mode != modeUserStop && s.mode != modeRecovering
 	}) {
