@@ -34,6 +34,8 @@ type commands struct {
 	Check   checkCommand   `cmd:"" help:"Read and check a launch file, and start nothing."`
 	Token   tokenCommand   `cmd:"" help:"Make a token and the line that goes into the launch file."`
 	Ros     rosCommand     `cmd:"" help:"Look at a ROS graph, with no ROS installed."`
+	Twin    twinCommand    `cmd:"" help:"Run a robot in physics behind its own ROS topics and actions, for a launch file of a real one."`
+	Guard   guardCommand   `cmd:"" help:"Stop a Stretch's base when the daemon of a launch file falls silent: beside drivers that repeat the last velocity for ever."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -10,6 +10,7 @@ import (
 	"viad/drivers/franka"
 	"viad/drivers/robot"
 	"viad/drivers/sensor"
+	"viad/drivers/stretch"
 	"viad/ros"
 	"viad/ros/cdr"
 	"viad/ros/dds"
@@ -29,7 +30,7 @@ const reachTime = 10 * time.Second
 
 // openROS is a real robot behind its ROS graph: the node, the driver, its cameras.
 func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
-	node, err := c.openNode(ctx, log)
+	node, err := c.openNode(ctx, "viad", log)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,8 @@ func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
 	return r, nil
 }
 
-func (c *Config) openNode(ctx context.Context, log *slog.Logger) (ros.Node, error) {
+// openNode joins the robot's graph under a name of ours.
+func (c *Config) openNode(ctx context.Context, name string, log *slog.Logger) (ros.Node, error) {
 	r := c.Robot.ROS
 	distro, _ := cdr.ParseDistro(r.Distro)
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
@@ -75,20 +77,20 @@ func (c *Config) openNode(ctx context.Context, log *slog.Logger) (ros.Node, erro
 		if err != nil {
 			return nil, err
 		}
-		n, err := rosbridge.Dial(ctx, rosbridge.Config{URL: r.URL, TLS: trust, Node: "/viad", Distro: distro, Urgent: c.urgent(), Log: log})
+		n, err := rosbridge.Dial(ctx, rosbridge.Config{URL: r.URL, TLS: trust, Node: "/" + name, Distro: distro, Urgent: c.urgent(), Log: log})
 		if err != nil {
 			return nil, fmt.Errorf("robot.ros: %w", err)
 		}
 		return n, nil
 	case "ros1":
-		n, err := ros1.Dial(ctx, ros1.Config{Master: r.Master, Name: "/viad", Host: r.Host, Log: log})
+		n, err := ros1.Dial(ctx, ros1.Config{Master: r.Master, Name: "/" + name, Host: r.Host, Log: log})
 		if err != nil {
 			return nil, fmt.Errorf("robot.ros: %w", err)
 		}
 		return n, nil
 	}
 	n, err := dds.Open(dds.Config{
-		Node: "viad", Domain: r.Domain, Localhost: r.Localhost, Interfaces: r.Interfaces, Peers: r.Peers, Distro: distro, Log: log,
+		Node: name, Domain: r.Domain, Localhost: r.Localhost, Interfaces: r.Interfaces, Peers: r.Peers, Distro: distro, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("robot.ros: %w", err)
@@ -97,14 +99,34 @@ func (c *Config) openNode(ctx context.Context, log *slog.Logger) (ros.Node, erro
 }
 
 func (c *Config) openDriver(ctx context.Context, node ros.Node, log *slog.Logger) (driver, error) {
+	if c.Robot.Model == "stretch4" {
+		d, err := stretch.Open(ctx, c.stretch(node, log))
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
 	r := c.Robot.ROS
-	return franka.Open(ctx, franka.Config{
+	d, err := franka.Open(ctx, franka.Config{
 		Node: node, Robot: franka.Kind(c.Robot.Model), Log: log, Namespace: r.Namespace, Controller: r.Controller, AutoRecover: r.AutoRecover,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (c *Config) stretch(node ros.Node, log *slog.Logger) stretch.Config {
+	return stretch.Config{Node: node, Log: log, Namespace: c.Robot.ROS.Namespace, Tool: "pg4", BaseUnguarded: c.Robot.ROS.BaseUnguarded}
 }
 
 // urgent are the names that must not wait behind anything on a rosbridge.
-func (c *Config) urgent() []string { return nil }
+func (c *Config) urgent() []string {
+	if c.Robot.Model == "stretch4" {
+		return stretch.Config{Namespace: c.Robot.ROS.Namespace, Driver: "stretch_driver"}.Urgent()
+	}
+	return nil
+}
 
 // eye is a real camera or lidar with a life of its own.
 type eye interface {

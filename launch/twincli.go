@@ -1,0 +1,152 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"viad/drivers/stretch"
+	"viad/ros"
+	"viad/ros/cdr"
+	"viad/ros/dds"
+	"viad/ros/ros1"
+	"viad/sim"
+	simwire "viad/sim/wire"
+)
+
+// twinCommand runs a twin behind the robot's own ROS face: what a launch file of a real robot connects to.
+type twinCommand struct {
+	Robot   string   `arg:"" enum:"franka,panda" help:"franka (an FR3, ROS 2) or panda (ROS 1)."`
+	Seed    int64    `default:"1" help:"Where things stand."`
+	Domain  int      `env:"ROS_DOMAIN_ID" help:"ROS 2 domain, 0 to 232."`
+	Network bool     `help:"Be seen on the network, not on this host alone."`
+	Distro  string   `default:"jazzy" help:"The ROS 2 distribution that it shows."`
+	Master  string   `default:"127.0.0.1:11311" help:"ROS 1 master, which must be running." placeholder:"HOST:PORT"`
+	Rate    float64  `default:"4" help:"Pictures a second of each camera."`
+	Fault   []string `help:"How the robot misbehaves; may be given again: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival." placeholder:"NAME"`
+}
+
+// faults reads the names of the flag.
+func (c *twinCommand) faults() (simwire.Faults, error) {
+	var f simwire.Faults
+	for _, n := range c.Fault {
+		switch n {
+		case "ignore-cancel":
+			f.IgnoreCancel = true
+		case "success-early":
+			f.SuccessEarly = true
+		case "stale-hand":
+			f.StaleHand = true
+		case "slow-recovery":
+			f.Recovery = 16 * time.Second
+		case "user-stop":
+			f.UserStop = true
+		case "silent-joints":
+			f.SilentJoints = true
+		case "nan-joint":
+			f.NaNJoint = true
+		case "unhomed":
+			f.Unhomed = true
+		case "rival":
+			f.Rival = "somebody_elses_controller"
+		default:
+			return f, usageError{fmt.Errorf("there is no fault %q; viad twin --help lists them", n)}
+		}
+	}
+	return f, nil
+}
+
+// Run runs until the process is told to end.
+func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
+	faults, err := c.faults()
+	if err != nil {
+		return err
+	}
+	if !(c.Rate > 0 && c.Rate <= 30) || c.Seed < 0 {
+		return usageError{errors.New("--rate is above 0 and at most 30, --seed 0 or more")}
+	}
+	node, err := c.node(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.Close()) }()
+	model := map[string]string{"franka": "fr3", "panda": "panda"}[c.Robot]
+	tw, err := sim.NewTwin(sim.Options{Robot: model, World: "tabletop", Seed: uint64(c.Seed), Pace: sim.PaceReal})
+	if err != nil {
+		return startError{err}
+	}
+	defer tw.Close()
+	face, err := simwire.NewFranka(tw, node, "", faults)
+	if err != nil {
+		return startError{err}
+	}
+	defer func() { err = errors.Join(err, face.Close()) }()
+	eyes, err := simwire.NewSensors(tw, node, time.Duration(float64(time.Second)/c.Rate), simwire.FrankaStreams())
+	if err != nil {
+		return startError{err}
+	}
+	defer func() { err = errors.Join(err, eyes.Close()) }()
+	if err := c.said(s.out); err != nil {
+		return err
+	}
+	return supervise(ctx, part{"twin", tw.Run}, part{"robot", face.Run}, part{"cameras", eyes.Run})
+}
+
+func (c *twinCommand) said(w io.Writer) error {
+	where := fmt.Sprintf("ROS 2 domain %d, this host alone", c.Domain)
+	file := "launch/franka.yaml"
+	if c.Network {
+		where = fmt.Sprintf("ROS 2 domain %d, on every network of this host", c.Domain)
+	}
+	if c.Robot == "panda" {
+		where, file = "ROS 1 master "+c.Master, "launch/panda-ros1.yaml"
+	}
+	_, err := fmt.Fprintf(w, "a %s in physics, seed %d, on its own wire: %s\n  look     viad ros topic list --localhost --domain %d\n  drive    viad run %s\n", c.Robot, c.Seed, where, c.Domain, file)
+	return err
+}
+
+func (c *twinCommand) node(ctx context.Context) (ros.Node, error) {
+	log := slog.New(slog.DiscardHandler)
+	if c.Robot == "panda" {
+		ctx, cancel := context.WithTimeout(ctx, reachTime)
+		defer cancel()
+		n, err := ros1.Dial(ctx, ros1.Config{Master: c.Master, Name: "/panda", Log: log})
+		if err != nil {
+			return nil, startError{err}
+		}
+		return n, nil
+	}
+	distro, ok := cdr.ParseDistro(c.Distro)
+	if !ok || c.Domain < 0 || c.Domain > rosDomains {
+		return nil, usageError{fmt.Errorf("--distro %s or --domain %d is not known", c.Distro, c.Domain)}
+	}
+	n, err := dds.Open(dds.Config{Node: "franka_twin", Domain: c.Domain, Localhost: !c.Network, Distro: distro, Log: log})
+	if err != nil {
+		return nil, startError{err}
+	}
+	return n, nil
+}
+
+// guardCommand is the dead-man of a Stretch's base, for a driver that repeats the last velocity for ever.
+type guardCommand struct{ fileArgument }
+
+// Run runs until the process is told to end.
+func (c *guardCommand) Run(ctx context.Context, s streams) (err error) {
+	cfg, err := Read(c.File)
+	if err != nil {
+		return usageError{err}
+	}
+	if cfg.Robot.Model != "stretch4" || cfg.Robot.Driver != "ros" {
+		return usageError{errors.New("only a Stretch over ROS has a base to guard")}
+	}
+	log := cfg.logger(s.err)
+	node, err := cfg.openNode(ctx, "viad_guard", log)
+	if err != nil {
+		return startError{err}
+	}
+	defer func() { err = errors.Join(err, node.Close()) }()
+	return stretch.Guard(ctx, cfg.stretch(node, log))
+}
