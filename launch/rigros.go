@@ -7,7 +7,11 @@ import (
 	"log/slog"
 	"time"
 
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/camera"
 	"viad/drivers/franka"
+	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/drivers/sensor"
 	"viad/drivers/stretch"
@@ -135,6 +139,36 @@ type eye interface {
 	Close() error
 }
 
-func (c *Config) openEyes(context.Context, ros.Node, *slog.Logger) ([]eye, error) {
-	return nil, errors.New("cameras over ROS are not wired yet")
+// openEyes opens the cameras of the launch file, and waits for what each must know first.
+func (c *Config) openEyes(ctx context.Context, node ros.Node, log *slog.Logger) ([]eye, error) {
+	ctx, cancel := context.WithTimeout(ctx, cameraTime)
+	defer cancel()
+	eyes := make([]eye, 0, len(c.Cameras))
+	for _, m := range c.Cameras {
+		e, err := camera.Open(ctx, camera.Config{
+			Node: node, Log: log, Name: m.Name, Color: m.Color, Depth: m.Depth, Infos: m.Info, Mount: m.mount(),
+			Range: [2]float64{float64(m.Near), float64(m.Far)}, Sigma: float64(m.Noise), Latency: m.Latency.D(),
+		})
+		if err != nil {
+			for _, e := range eyes {
+				err = errors.Join(err, e.Close())
+			}
+			return nil, err
+		}
+		eyes = append(eyes, e)
+	}
+	return eyes, nil
+}
+
+// cameraTime is what cameras are given to show themselves at the start.
+const cameraTime = 15 * time.Second
+
+// mount is where the optical frame (z where it looks, x right, y down) is.
+func (m Camera) mount() sensor.Mount {
+	body := geom.Pose{
+		P: r3.Vec{X: float64(m.Position[0]), Y: float64(m.Position[1]), Z: float64(m.Position[2])},
+		R: geom.RPY(float64(m.Turn[0]), float64(m.Turn[1]), float64(m.Turn[2])),
+	}
+	optical := geom.Pose{R: geom.FromAxes(r3.Vec{Y: -1}, r3.Vec{Z: -1})}
+	return sensor.Mount{Link: m.Link, Pose: body.Mul(optical)}
 }

@@ -32,7 +32,8 @@ type ROS struct {
 	BaseUnguarded bool   `yaml:"base_unguarded"` // Stretch
 }
 
-// Camera is a camera or a lidar of a real robot, by its topics.
+// Camera is a camera or a lidar of a real robot, by its topics. Position and Turn (fixed-axis roll, pitch, yaw) place
+// its body, x where it looks, y left, z up, in the frame of Link; an empty Link is the odometry frame.
 type Camera struct {
 	Name   string `yaml:"name"`
 	Color  string `yaml:"color"`
@@ -43,7 +44,6 @@ type Camera struct {
 	Link     string   `yaml:"link"`
 	Position []Length `yaml:"position"`
 	Turn     []Angle  `yaml:"turn"`
-	Optical  bool     `yaml:"optical"`
 
 	Near    Length   `yaml:"near"`
 	Far     Length   `yaml:"far"`
