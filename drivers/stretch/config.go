@@ -25,7 +25,8 @@ type Config struct {
 	Holders []string
 	// Tool is the gripper that is expected: "pg4", "sg4"; "" takes what the robot says.
 	Tool string
-	// BaseSpeed and BaseTurn bound the velocities that are streamed: m/s and rad/s; 0 is 0.3 and 0.8.
+	// BaseSpeed and BaseTurn bound the velocities that are streamed: m/s and rad/s; 0 is 0.24 and 0.8. From more than 0.24 the
+	// base would not stand within Deadman after the firmware's watchdog. Plans should not be faster, or they are waited for.
 	BaseSpeed, BaseTurn float64
 	// BaseUnguarded lets the base of a generation B driver move although nobody would stop it if this process died.
 	BaseUnguarded bool
@@ -58,7 +59,7 @@ func (c *Config) fill() error {
 		name      string
 		value     *float64
 		def, most float64
-	}{{"base speed", &c.BaseSpeed, 0.3, 0.5}, {"base turn", &c.BaseTurn, 0.8, 2}} {
+	}{{"base speed", &c.BaseSpeed, 0.24, 0.24}, {"base turn", &c.BaseTurn, 0.8, 2}} {
 		if *n.value == 0 {
 			*n.value = n.def
 		}

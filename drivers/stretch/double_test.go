@@ -392,6 +392,7 @@ func (d *double) serve() {
 		declared = append(declared, ros.Declared{Param: ros.P("joint_velocity.lift", 0.3)})
 	}
 	if d.gen == GenB {
+		declared = append(declared, ros.Declared{Param: ros.P("trajectory_server.mode", "target_priority")})
 		for _, j := range []string{"lift_joint", "arm_joint", "wrist_yaw_joint", "wrist_pitch_joint", "wrist_roll_joint"} {
 			declared = append(declared, ros.Declared{Param: ros.P("joint_mode."+j, modeVelocity)})
 		}

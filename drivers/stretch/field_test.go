@@ -212,6 +212,20 @@ func TestField05WrongMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.arrived(p)
+	b = start(t, GenB) // every joint is left in velocity mode there
+	p = b.plan(1500*time.Millisecond, geom.SE2{}, 0.05, 0, 0.2)
+	if err := b.Follow(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	b.arrived(p)
+	for _, j := range b.Model().Joints {
+		if m := get(b.d, func(d *double) string { return d.jointModes["joint_mode."+j.Name] }); m != modePosition {
+			t.Errorf("%s is in mode %q", j.Name, m)
+		}
+	}
+	if v, _ := b.d.params.Get("trajectory_server.mode"); v.Value.StringValue != timePriority {
+		t.Errorf("the trajectory server is in mode %q", v.Value.StringValue)
+	}
 	b = start(t, GenA, with(func(d *double) { d.f.positionOnly = true }))
 	p = b.plan(1500*time.Millisecond, geom.SE2{}, 0.05)
 	if err := b.Follow(context.Background(), p); err != nil {

@@ -55,9 +55,9 @@ func TestGuard(t *testing.T) {
 func TestDeadmanBase(t *testing.T) {
 	t.Parallel()
 	b := start(t, GenAPrime)
-	moving := b.follow(b.plan(6*time.Second, geom.SE2{X: 0.8, Y: 0.3, Yaw: 0.5}, 0.3, 0.2))
-	b.until(t.Context(), 2*time.Second, func() bool { return false })
+	moving := b.follow(b.plan(8*time.Second, geom.SE2{X: 1.5, Y: 0.3, Yaw: 0.5}, 0.3, 0.2))
+	b.wait("at full speed", func(s robot.State) bool { return s.BaseV.Norm() > 0.22 })
 	_ = b.n.Close()
-	_ = b.ends(moving)
 	b.rests(b.Deadman())
+	_ = b.ends(moving)
 }

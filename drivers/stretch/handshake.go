@@ -25,6 +25,8 @@ const (
 	modeRunstopped = "runstopped"
 )
 
+const timePriority = "time_priority" // of B's trajectory server
+
 // known is what the handshake found. It is never written to in place.
 type known struct {
 	complete   bool
@@ -327,6 +329,13 @@ func (r *Robot) checkServers(ctx context.Context, k *known) bool {
 		return k.say("action", "", fmt.Sprintf("nobody serves %s (%v): restart stretch_driver", r.names.action, err))
 	}
 	k.say("action", r.names.action, "")
+	if p := "trajectory_server.mode"; slices.Contains(k.params, p) { // plans are meant in time
+		value := timePriority
+		if err := r.params.Set(ctx, ros.P(p, timePriority)); err != nil {
+			value = "not set: " + err.Error()
+		}
+		k.say("trajectory server", value, "")
+	}
 	if err := r.stop.Ready(ctx); err != nil {
 		return k.say("stop", "", fmt.Sprintf("nobody serves %s (%v): the robot could not be stopped; restart stretch_driver", r.names.stop, err))
 	}

@@ -189,8 +189,8 @@ func (r *Robot) Close() error {
 }
 
 // Deadman is how long the robot may go on when nobody renews its commands. The arm: what the last goal covers, half a
-// second, and braking, a second from the lift's speed. The base: the firmware's watchdog of a second, or a Guard's, and
-// braking.
+// second, and braking, a second from the lift's default speed. The base: the firmware's watchdog of a second, or a Guard's
+// quarter, and braking from BaseSpeed with 0.25 m/s^2. BaseUnguarded with a generation B driver is outside of it.
 func (r *Robot) Deadman() time.Duration { return 2 * time.Second }
 
 // begin takes the robot for one thing at a time.
