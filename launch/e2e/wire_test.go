@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"viad/interface/operator"
+	"viad/interface/tool/door"
+	"viad/launch"
+	"viad/ros"
+	"viad/ros/cdr"
+	"viad/ros/dds"
+	"viad/ros/msg/all"
+	"viad/ros/ros1"
+	"viad/ros/rosbridge/server"
+	"viad/sim"
+	"viad/sim/wire"
+)
+
+var (
+	cells = flag.String("cells", "franka-dds", "which wires the task is run over: franka-dds, franka-rosbridge, panda-ros1; all")
+	pics  = flag.Duration("pictures", 250*time.Millisecond, "period of the cameras on the wire")
+)
+
+// cell is a robot of a launch file whose nodes are a twin's, on one wire.
+type cell struct {
+	name, file, model string
+	domain            int
+	// there is the robot's node; it may change the file to where it is.
+	there func(t *testing.T, c *launch.Config, domain int) ros.Node
+}
+
+func matrix() []cell {
+	return []cell{
+		{"franka-dds", "franka.yaml", "fr3", 160, onDDS},
+		{"franka-rosbridge", "franka.yaml", "fr3", 161, onBridge},
+		{"panda-ros1", "panda-ros1.yaml", "panda", 0, onROS1},
+	}
+}
+
+// TestStackOnTheWire: the job of TestStackCubes through driver and wire, at the wall's pace.
+func TestStackOnTheWire(t *testing.T) {
+	for _, c := range matrix() {
+		if *cells != "all" && !strings.Contains(","+*cells+",", ","+c.name+",") {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now()
+			d, token := c.start(t)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer cancel()
+			client, err := dialMCPGo(ctx, d.sys.MCP(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.close() }()
+			a := &tabletop{agent{t: t, ctx: ctx, c: client}}
+			a.stack(red, green)
+			assertStacked(t, d)
+			t.Logf("%-18s %3d calls %4.0f s", c.name, a.calls, time.Since(began).Seconds())
+		})
+	}
+}
+
+func (c cell) start(t *testing.T) (d daemon, token string) {
+	t.Helper()
+	cfg, err := launch.Read("../" + c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = "viad_test_0123456789012345678901234567890123456789"
+	cfg.StateDir, cfg.Listen.Address, cfg.Robot.ROS.Domain = t.TempDir(), "127.0.0.1:0", c.domain
+	cfg.Tokens.List = cfg.Tokens.List[:1]
+	cfg.Tokens.List[0].Hash = door.Hash(token)
+	there := c.there(t, cfg, c.domain)
+	d.twin = twinBehind(t, c.model, there)
+
+	o := launch.Options{}
+	if *verbose {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if d.sys, err = launch.New(ctx, cfg, o); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := d.sys.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("the daemon ended with %v", err)
+		}
+	})
+	socket := filepath.Join(cfg.StateDir, operator.SocketName)
+	if _, err := operator.Ask(ctx, socket, operator.OpArm); err != nil {
+		t.Fatal(err)
+	}
+	return d, token
+}
+
+// twinBehind puts a twin and its cameras on the wire of a node.
+func twinBehind(t *testing.T, model string, there ros.Node) *sim.Twin {
+	t.Helper()
+	tw, err := sim.NewTwin(sim.Options{Robot: model, World: "tabletop", Seed: uint64(*from), Pace: sim.PaceReal, Light: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	urdf, err := os.ReadFile("../../drivers/urdf/models/" + model + ".urdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	face, err := wire.NewFranka(tw, there, string(urdf), wire.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eyes, err := wire.NewSensors(tw, there, *pics, wire.FrankaStreams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 3)
+	for _, run := range []func(context.Context) error{tw.Run, face.Run, eyes.Run} {
+		go func() { ended <- run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range 3 {
+			if err := <-ended; err != nil && !errors.Is(err, sim.ErrOver) {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(eyes.Close(), face.Close()); err != nil {
+			t.Error(err)
+		}
+		tw.Close()
+	})
+	return tw
+}
+
+func onDDS(t *testing.T, _ *launch.Config, domain int) ros.Node {
+	t.Helper()
+	n, err := dds.Open(dds.Config{Node: "robot", Domain: domain, Localhost: true, Distro: cdr.Jazzy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+// onBridge puts a rosbridge server in front of the robot's nodes, with the habits of a new one.
+func onBridge(t *testing.T, c *launch.Config, domain int) ros.Node {
+	t.Helper()
+	robot, bridge := onDDS(t, c, domain), onDDS(t, c, domain)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.NewServer(server.Options{Node: bridge, Types: all.New, Distro: cdr.Jazzy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, l) }()
+	t.Cleanup(func() { cancel(); <-done })
+	c.Robot.ROS.Wire, c.Robot.ROS.URL = "rosbridge", "ws://"+l.Addr().String()
+	return robot
+}
+
+// onROS1 starts Debian's roscore.
+func onROS1(t *testing.T, c *launch.Config, _ int) ros.Node {
+	t.Helper()
+	if _, err := exec.LookPath("/usr/bin/roscore"); err != nil {
+		if os.Getenv("VIAD_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("there is no roscore: apt-get install python3-roslaunch")
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := l.Addr().String()
+	_, port, _ := net.SplitHostPort(master)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	core := exec.CommandContext(context.Background(), "/usr/bin/roscore", "-p", port)
+	core.Env = append(os.Environ(), "ROS_MASTER_URI=http://"+master, "ROS_IP=127.0.0.1", "ROS_LOG_DIR="+t.TempDir())
+	core.Stdout, core.Stderr, core.SysProcAttr = &said, &said, &syscall.SysProcAttr{Setpgid: true}
+	if err := core.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = core.Process.Signal(syscall.SIGINT) // it ends its children itself
+		_ = core.Wait()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		n, err := ros1.Dial(ctx, ros1.Config{Master: master, Name: "/robot", Host: "127.0.0.1", Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			tick.Stop()
+			t.Cleanup(func() { _ = n.Close() })
+			c.Robot.ROS.Master, c.Robot.ROS.Host = master, "127.0.0.1"
+			return n
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal(fmt.Errorf("no roscore: %w\n%s", err, said.String()))
+		}
+	}
+}
