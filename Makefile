@@ -5,7 +5,7 @@ GO ?= go
 # Test processes side by side; each twin keeps a core busy.
 P ?= 2
 
-.PHONY: run build packages test check long soak bench conformance agents page page-check page-test lint fmt generate clean help
+.PHONY: run build packages test check long soak wire bench conformance agents page page-check page-test lint fmt generate clean help
 
 run: packages build ## start the daemon on the twin and print how to connect (ROBOT=franka or stretch4)
 	@exec bin/viad run launch/twin-$(ROBOT).yaml
@@ -26,7 +26,11 @@ check: ## the race detector and longer forms: under 25 minutes more
 	$(GO) test -race -timeout 25m ./launch/soak
 	$(GO) test -race -timeout 25m ./launch/e2e -seeds 1
 
-long: soak ## every seed and the full lengths, by hand; figures in docs/
+wire: ## the robots' drivers against the twin on their own wires, one row a cell
+	@.ci/packages ci
+	VIAD_CI=1 $(GO) test -v -count 1 -timeout 30m ./launch/e2e -run OnTheWire -cells all
+
+long: soak wire ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
 	$(GO) test -v -count 1 -timeout 1h ./ros/interop -long
 

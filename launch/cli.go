@@ -241,11 +241,16 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 	said, printed := newNews(io.err), newNews(io.out)
 	defer said.close()
 	defer printed.close()
+	if cfg.Robot.real() {
+		fmt.Fprintf(said, "%s: connecting to %s over %s\n", cfg.Name, cfg.robotName(), cfg.Robot.ROS.Wire)
+	}
 	s, err := New(ctx, cfg, Options{Log: cfg.logger(said)})
 	if err != nil {
 		return startError{err}
 	}
-	fmt.Fprintf(said, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
+	if !cfg.Robot.real() {
+		fmt.Fprintf(said, "%s: starting %s in its world, with the seed %d\n", cfg.Name, cfg.robotName(), cfg.Robot.Seed)
+	}
 	err = s.Run(ctx, func() error {
 		return errors.Join(cfg.banner(printed, s.Addr(), s.token, s.desk.Path(), s.shown), latchedLine(printed, s.guard.Latched(), s.desk.Path()))
 	})

@@ -95,13 +95,16 @@ func run(args []string, out, complaints io.Writer) int {
 
 // healthy prints what the driver found out; the exit code says whether the robot may move for its part.
 func healthy(w io.Writer, h *operator.Health) int {
-	code := exitOK
+	code, wide := exitOK, 0
+	for _, f := range h.Facts {
+		wide = max(wide, len(f.Name))
+	}
 	for _, f := range h.Facts {
 		mark := "ok "
 		if f.Bad != "" {
 			mark, code = "BAD", exitRefused
 		}
-		fmt.Fprintf(w, "%s  %-18s %s\n", mark, f.Name, f.Value)
+		fmt.Fprintf(w, "%s  %-*s  %s\n", mark, wide, f.Name, f.Value)
 		if f.Bad != "" {
 			fmt.Fprintf(w, "     -> %s\n", f.Bad)
 		}
