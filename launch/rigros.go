@@ -51,14 +51,14 @@ func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
 		r.sources = append(r.sources, e)
 	}
 	r.run = func(ctx context.Context) error {
-		parts := []part{{"driver", d.Run}}
+		parts := append(make([]part, 0, 1+len(eyes)), part{"driver", d.Run})
 		for _, e := range eyes {
 			parts = append(parts, part{e.Info().Name, e.Run})
 		}
 		return supervise(ctx, parts...)
 	}
 	r.close = func() {
-		errs := []error{d.Close()}
+		errs := append(make([]error, 0, 2+len(eyes)), d.Close())
 		for _, e := range eyes {
 			errs = append(errs, e.Close())
 		}

@@ -66,5 +66,5 @@ func nodeOf(path string) (node, error) {
 	if err := syscall.Stat(path, &st); err != nil {
 		return node{}, err
 	}
-	return node{uint64(st.Dev), st.Ino, uint64(st.Rdev)}, nil
+	return node{st.Dev, st.Ino, st.Rdev}, nil
 }

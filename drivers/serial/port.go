@@ -85,14 +85,15 @@ func (p *Port) pump() {
 			return
 		default:
 		}
-		if n == 0 && errors.Is(err, io.EOF) { // silence, or an unplug
+		switch {
+		case n == 0 && errors.Is(err, io.EOF): // silence, or an unplug
 			if now, e := nodeOf(p.path); e == nil && now == p.was {
 				continue
 			}
 			err = &Unplugged{Path: p.path}
-		} else if err != nil && !errors.Is(err, io.EOF) {
+		case err != nil && !errors.Is(err, io.EOF):
 			err = &Unplugged{Path: p.path, Err: err}
-		} else {
+		default:
 			err = nil
 		}
 		p.take(b[:n], err)

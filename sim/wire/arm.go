@@ -46,7 +46,6 @@ type run struct {
 	began time.Time
 	lim   limits
 	done  chan int32 // capacity 1: its error code
-	late  time.Time
 }
 
 // arm is the control box, the trajectory controller and the hand, driven once per physics step.

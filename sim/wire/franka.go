@@ -33,7 +33,6 @@ type Franka struct {
 	controller string
 	closers    []ros.Closer
 	outs       []out
-	latched    ros.Outlet
 }
 
 // out publishes every so many ticks.
@@ -52,7 +51,7 @@ func NewFranka(twin *sim.Twin, node ros.Node, description string, f Faults) (*Fr
 	if w.one {
 		w.prefix, w.controller = "panda", "position_joint_trajectory_controller"
 	}
-	var joints []string
+	joints := make([]string, 0, 7)
 	for i := range 7 {
 		joints = append(joints, fmt.Sprintf("%s_joint%d", w.prefix, i+1))
 	}
@@ -72,9 +71,9 @@ func (w *Franka) Set(f func(*Faults)) { w.arm.set(f) }
 
 // Close ends what Franka serves; the node and the twin are their owner's.
 func (w *Franka) Close() error {
-	errs := []error{w.twin.Govern(nil)}
-	if errors.Is(errs[0], sim.ErrOver) {
-		errs = nil
+	errs := make([]error, 0, 1+len(w.closers))
+	if err := w.twin.Govern(nil); !errors.Is(err, sim.ErrOver) {
+		errs = append(errs, err)
 	}
 	for _, c := range w.closers {
 		errs = append(errs, c.Close())

@@ -12,15 +12,14 @@ const handMost = 0.08
 
 // hand is the gripper: one blocking motion at a time, as its library has it.
 type hand struct {
-	homed   bool
-	width   float64 // measured
-	target  float64
-	speed   float64
-	since   time.Time
-	rest    int        // steps at rest
-	moving  chan error // capacity 1; nil when it does not move
-	stopped bool
-	shown   float64 // what is published
+	homed  bool
+	width  float64 // measured
+	target float64
+	speed  float64
+	since  time.Time
+	rest   int        // steps at rest
+	moving chan error // capacity 1; nil when it does not move
+	shown  float64    // what is published
 }
 
 func (h *hand) start(width float64) { h.width, h.target, h.shown = width, width, width }
