@@ -54,6 +54,7 @@ func TestField36Bridge(t *testing.T) {
 	t.Parallel()
 	for _, g := range []Generation{GenA, GenB} {
 		t.Run(g.String(), func(t *testing.T) {
+			t.Parallel()
 			b, cut := over(t, g, func(*server.Caveats) {})
 			p := b.plan(4*time.Second, geom.SE2{X: 0.2, Y: -0.1, Yaw: 0.3}, 0.2, 0.15, 0.4, 0.3, -0.3)
 			if err := b.Follow(t.Context(), p); err != nil {
@@ -76,6 +77,7 @@ func TestField36Bridge(t *testing.T) {
 		})
 	}
 	t.Run("cancels are dropped", func(t *testing.T) {
+		t.Parallel()
 		b, _ := over(t, GenA, func(c *server.Caveats) { c.CancelIgnored, c.CancelOnlyOwn, c.RejectedHangs = true, true, true })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

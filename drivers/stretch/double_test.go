@@ -106,7 +106,7 @@ type double struct {
 	jointModes map[string]string
 	frozen     *sensor_msgs.JointState
 	params     *ros.ParamServer
-	latches    []func()
+	running    int // goals
 	topics     []ros.Closer
 }
 
@@ -481,7 +481,7 @@ func (d *double) busy(mode string) bool {
 func (d *double) accept(msg.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.f.reject
+	return !d.f.reject && (!d.f.oneAtATime || d.running == 0)
 }
 
 var order = []string{"lift_joint", "arm_joint", "wrist_yaw_joint", "wrist_pitch_joint", "wrist_roll_joint"}
@@ -497,6 +497,8 @@ func (d *double) run(ctx context.Context, _ ros.GoalID, m msg.Message, _ func(ms
 	d.goals = append(d.goals, g)
 	d.latest++
 	mine := d.latest
+	d.running++
+	defer d.set(func(d *double) { d.running-- })
 	modeOK := d.mode == modePosition || d.mode == modeNavigation && !d.f.positionOnly || d.gen == GenB && d.mode == modeActive
 	homed, lie := d.homed, d.f.lie
 	d.mu.Unlock()
@@ -604,6 +606,9 @@ func (d *double) finished(use []int, jaw bool, started map[int]bool, since time.
 	}
 	last := g.Trajectory.Points[len(g.Trajectory.Points)-1].TimeFromStart
 	for _, i := range use {
+		started[i] = started[i] || d.j[i].v != 0
+	}
+	for _, i := range use {
 		a := &d.j[i]
 		switch {
 		case d.gen == GenB:
@@ -620,9 +625,6 @@ func (d *double) finished(use []int, jaw bool, started map[int]bool, since time.
 				return false
 			}
 		default:
-			if a.v != 0 {
-				started[i] = true
-			}
 			if !started[i] || a.v != 0 {
 				return false
 			}

@@ -162,6 +162,7 @@ func TestField03TimesOutThere(t *testing.T) {
 
 // The gripper's own end test misses: the aperture decides, and it is tried once more when nothing moved.
 func TestField04Grip(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, g Generation) {
 		for _, tool := range []string{toolPG4, toolSG4} {
 			t.Run(tool, func(t *testing.T) {
@@ -292,6 +293,7 @@ func TestField08NoStamps(t *testing.T) {
 
 // A runstop in the middle of a motion ends it with words, though the robot's driver may say that it succeeded.
 func TestField09RunstopMidGoal(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, g Generation) {
 		b := start(t, g)
 		done := b.follow(b.plan(4*time.Second, geom.SE2{X: 0.3}, 0.3))

@@ -62,18 +62,28 @@ type run struct {
 	again   int
 	sending bool
 	which   int // goals so far
+	live    int // the newest that was taken
 	active  bool
 	wait    sync.WaitGroup
 	news    chan goalNews
 }
 
+// stage is where a goal is.
+type stage int
+
+const (
+	goalTaken stage = iota
+	goalNotTaken
+	goalOver
+)
+
 // goalNews is what became of a goal.
 type goalNews struct {
-	which    int
-	accepted bool // it was taken; otherwise it ended, or was not taken
-	status   ros.GoalStatus
-	result   control_msgs.FollowJointTrajectory_Result
-	err      error
+	which  int
+	stage  stage
+	status ros.GoalStatus
+	result control_msgs.FollowJointTrajectory_Result
+	err    error
 }
 
 // Follow leads the robot along the trajectory to its end.

@@ -141,8 +141,8 @@ func gripResult(ctx context.Context, g ros.Goal) error {
 	var res control_msgs.FollowJointTrajectory_Result
 	status, err := g.Result(ctx, &res)
 	switch {
-	case ctx.Err() != nil:
-		return nil
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
 	case err != nil:
 		return err
 	case status == ros.GoalCanceled:

@@ -17,6 +17,7 @@ import (
 func TestProbeRefuses(t *testing.T) {
 	t.Parallel()
 	t.Run("Stretch 3", func(t *testing.T) {
+		t.Parallel()
 		b := begin(t, GenA, with(func(d *double) {
 			c, err := d.node.Serve(ros.ServiceOf[std_srvs.Trigger_Request, std_srvs.Trigger_Response]("/switch_to_position_mode"), func(context.Context, msg.Message) (msg.Message, error) {
 				return new(std_srvs.Trigger_Response), nil
@@ -26,6 +27,7 @@ func TestProbeRefuses(t *testing.T) {
 		b.blocked("this is a Stretch 3")
 	})
 	t.Run("nobody", func(t *testing.T) {
+		t.Parallel()
 		n := node(t, "viad_stretch", domain(t))
 		r := must[*Robot](t)(Open(t.Context(), Config{Node: n}))
 		defer func() { _ = r.Close() }()
@@ -41,18 +43,22 @@ func TestProbeRefuses(t *testing.T) {
 		<-done
 	})
 	t.Run("tool", func(t *testing.T) {
+		t.Parallel()
 		b := begin(t, GenA, with(func(d *double) { d.tool = "eoa_wrist_dw4_tool_tablet" }))
 		b.blocked("tool_tablet")
 	})
 	t.Run("other tool", func(t *testing.T) {
+		t.Parallel()
 		b := begin(t, GenA, func(c *Config, _ *double) { c.Tool = toolSG4 })
 		b.blocked("the launch file says sg4")
 	})
 	t.Run("description", func(t *testing.T) {
+		t.Parallel()
 		b := begin(t, GenA, with(func(d *double) { d.urdf = `<robot name="x"><joint name="a" type="fixed"/></robot>` }))
 		b.blocked("no joint lift_joint")
 	})
 	t.Run("narrower limits", func(t *testing.T) {
+		t.Parallel()
 		b := start(t, GenA, with(func(d *double) { d.urdf = description(0.05) }))
 		if m := b.Model().Joints[jArm].Max; m < 0.19999 || m > 0.20001 {
 			t.Errorf("the arm goes to %v, want 0.2", m)
@@ -65,10 +71,12 @@ func TestProbeRefuses(t *testing.T) {
 		}
 	})
 	t.Run("moving", func(t *testing.T) {
+		t.Parallel()
 		b := begin(t, GenA, with(func(d *double) { d.j[0].vel, d.j[0].target = 0.02, 1 }))
 		b.blocked("somebody drives it")
 	})
 	t.Run("rejected goals", func(t *testing.T) {
+		t.Parallel()
 		b := start(t, GenB, with(func(d *double) { d.f.reject = true }))
 		if err := b.Follow(t.Context(), b.plan(time.Second, geom.SE2{}, 0.05)); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("a rejected goal ends with %v", err)

@@ -120,13 +120,12 @@ func (m *run) send(ctx context.Context, g *control_msgs.FollowJointTrajectory_Go
 		}
 		goal, err := m.r.sendGoal(ctx, g)
 		if err != nil {
-			n.err = err
+			n.stage, n.err = goalNotTaken, err
 			tell(n)
 			return
 		}
-		n.accepted = true
 		tell(n)
-		n.accepted = false
+		n.stage = goalOver
 		n.status, n.err = goal.Result(ctx, &n.result)
 		tell(n)
 	})
@@ -152,22 +151,26 @@ const (
 
 // heard takes news of a goal; an error ends the motion. "Succeeded" is no evidence, and ends nothing.
 func (m *run) heard(ctx context.Context, n goalNews) error {
-	newest := n.which == m.which
 	var refusal *ros.Rejected
 	switch {
-	case n.accepted:
-		m.sending, m.active = false, true
+	case n.stage == goalTaken:
+		m.sending, m.active, m.live = false, true, n.which
 		return nil
-	case errors.As(n.err, &refusal):
-		m.sending = false
-		return m.refused(ctx, n.err)
 	case n.err != nil && ctx.Err() != nil:
 		return ended(ctx)
-	case n.err != nil && newest:
+	case n.stage == goalNotTaken:
 		m.sending = false
+		if errors.As(n.err, &refusal) {
+			return m.refused(ctx, n.err)
+		}
 		return fmt.Errorf("%w; what became of the goal is not known", n.err)
-	case n.err != nil || !newest: // of a goal that has been replaced
+	case n.which != m.live: // it has been replaced
 		return nil
+	case m.sending: // it is being replaced: the next one will show what is the matter
+		m.active = false
+		return nil
+	case n.err != nil:
+		return fmt.Errorf("%w; what became of the goal is not known", n.err)
 	}
 	m.active = false
 	if n.status == ros.GoalCanceled {

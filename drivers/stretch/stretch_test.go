@@ -2,10 +2,12 @@ package stretch
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,22 +23,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// domains are the DDS domains of this package's tests: two of them run at a time, each on one of its own.
-func domains() (take func() int, give func(int)) {
-	free := make(chan int, 10)
-	for d := 130; d < 140; d++ {
-		free <- d
-	}
-	return func() int { return <-free }, func(d int) { free <- d }
-}
-
-var takeDomain, giveDomain = domains()
-
+// domain is a DDS domain that no other test on this machine uses now.
 func domain(t *testing.T) int {
 	t.Helper()
-	d := takeDomain()
-	t.Cleanup(func() { giveDomain(d) })
-	return d
+	for d := 139; d >= 130; d-- {
+		f, err := os.OpenFile(fmt.Sprintf("%s/viad-dds-domain-%d", os.TempDir(), d), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			t.Cleanup(func() { _ = f.Close() })
+			return d
+		}
+		_ = f.Close()
+	}
+	t.Fatal("no DDS domain is free")
+	return 0
 }
 
 func logger(t *testing.T) *slog.Logger {
@@ -180,6 +182,7 @@ func generations(t *testing.T, f func(t *testing.T, g Generation)) {
 }
 
 func TestFollowWhole(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, g Generation) {
 		b := start(t, g)
 		if k := b.known.generation; k != g {
@@ -196,6 +199,7 @@ func TestFollowWhole(t *testing.T) {
 }
 
 func TestBody(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, g Generation) {
 		if g == GenAPrime && os.Getenv("VIAD_LONG") == "" {
 			t.Skip("it differs from A in the telescope's units alone: set VIAD_LONG")
@@ -222,4 +226,15 @@ func (b *bench) machine() robot.State {
 		s.Q, s.QD = append(s.Q, a.q), append(s.QD, a.v)
 	}
 	return s
+}
+
+// A server that takes no goal while one runs is followed goal by goal.
+func TestOneGoalAtATime(t *testing.T) {
+	t.Parallel()
+	b := start(t, GenA, with(func(d *double) { d.f.oneAtATime = true }))
+	p := b.plan(4*time.Second, geom.SE2{}, 0.1, 0.05, 0.3)
+	if err := b.Follow(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	b.arrived(p)
 }
