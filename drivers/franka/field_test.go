@@ -32,7 +32,7 @@ func goals(d *double) int { return get(d, func(d *double) int { return d.goals }
 
 // Unsmoothed commands and lost packets look the same to the arm: what is sent is smooth, and the words name the network.
 func TestField21DiscontinuityReflex(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	tr := b.swing(0.4, 2500*time.Millisecond)
 	for i := range tr.Points { // the plan begins 0.03 rad beside the arm
 		tr.Points[i].Q[3] += 0.03
@@ -66,8 +66,9 @@ func TestField21DiscontinuityReflex(t *testing.T) {
 // The controller's process dies: the motion ends with "not known", the fault says what to restart, and when it is back
 // nothing moves by itself.
 func TestField22DeadControllerNode(t *testing.T) {
-	there := node(t, "franka_double", domainRows)
-	b := beginOn(t, there, node(t, "viad_franka", domainRows), FR3)
+	at := domain(t)
+	there := node(t, "franka_double", at)
+	b := beginOn(t, there, node(t, "viad_franka", at), FR3)
 	b.ready()
 	done := b.follow(b.swing(0.3, 5*time.Second))
 	b.moves()
@@ -78,7 +79,7 @@ func TestField22DeadControllerNode(t *testing.T) {
 		t.Errorf("the motion ended with %v", err)
 	}
 	b.says(robot.ModeUnknown, "bring-up", "restart it by hand")
-	back := newDouble(t, node(t, "franka_double", domainRows), FR3, nil)
+	back := newDouble(t, node(t, "franka_double", at), FR3, nil)
 	b.ready()
 	if n := goals(back); n != 0 {
 		t.Errorf("%d goals were sent to the new controller by themselves", n)
@@ -86,7 +87,7 @@ func TestField22DeadControllerNode(t *testing.T) {
 }
 
 func TestField23SuccessRate(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.rate = 0.93 }))
+	b := start(t, with(func(d *double) { d.rate = 0.93 }))
 	if f := b.fact(factRate); f.Bad != "" || !strings.Contains(f.Value, "below 0.95") {
 		t.Errorf("the fact is %+v", f)
 	}
@@ -98,7 +99,7 @@ func TestField23SuccessRate(t *testing.T) {
 
 // One automatic attempt at most, and only where the operator allows it.
 func TestField24EndlessRecovery(t *testing.T) {
-	b := start(t, domainRows, func(c *Config, _ *double) { c.AutoRecover = true })
+	b := start(t, func(c *Config, _ *double) { c.AutoRecover = true })
 	b.d.reflex(modeReflex, "communication_constraints_violation")
 	b.eventually("it recovered once", func() bool { return get(b.d, func(d *double) int { return d.recovers }) == 1 })
 	b.ready()
@@ -120,7 +121,7 @@ func TestField24EndlessRecovery(t *testing.T) {
 }
 
 func TestField25RecoveryWithoutFault(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	b.refused(b.Do(t.Context(), taskRecover), "nothing to recover from", "move")
 	if n := get(b.d, func(d *double) int { return d.recovers }); n != 0 {
 		t.Errorf("%d recoveries were sent", n)
@@ -143,7 +144,7 @@ func TestField25RecoveryWithoutFault(t *testing.T) {
 
 // After a user stop the state looks healthy and the robot does not move until recovery, which takes its time.
 func TestField26RecoveryIsSlow(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.slowRecovery = 1500 * time.Millisecond }))
+	b := start(t, with(func(d *double) { d.f.slowRecovery = 1500 * time.Millisecond }))
 	b.d.reflex(modeUserStop)
 	b.says(robot.ModeRunstopped, "user stop", "task recover")
 	if err := b.Follow(t.Context(), b.swing(0.1, time.Second)); err == nil {
@@ -170,7 +171,7 @@ func TestField26RecoveryIsSlow(t *testing.T) {
 
 // current_errors reads clean while the reflex is latched: robot_mode counts. Three within a minute lock recovery out.
 func TestField27ReflexWithCleanFlags(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	for i := range lockOut {
 		b.d.reflex(modeReflex) // no flags at all
 		b.says(robot.ModeFaulted, "reflex")
@@ -187,7 +188,7 @@ func TestField27ReflexWithCleanFlags(t *testing.T) {
 }
 
 func TestField28RecoveryDoesNotReplay(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	done := b.follow(b.swing(0.4, 4*time.Second))
 	b.moves()
 	b.d.reflex(modeReflex, "cartesian_reflex")
@@ -205,7 +206,7 @@ func TestField28RecoveryDoesNotReplay(t *testing.T) {
 }
 
 func TestField29RunningButNotStarted(t *testing.T) {
-	b := begin(t, domainRows, with(func(d *double) { d.mode = modeIdle }))
+	b := begin(t, with(func(d *double) { d.mode = modeIdle }))
 	b.says(robot.ModeFaulted, "says that it is active", "did not start")
 	if err := b.Follow(t.Context(), robot.Trajectory{}); err == nil || !strings.Contains(err.Error(), "idle") {
 		t.Errorf("Follow: %v", err)
@@ -242,7 +243,7 @@ func TestField30NotPossibleInThisMode(t *testing.T) {
 }
 
 func TestField31HandNotHomed(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.homed = false }))
+	b := start(t, with(func(d *double) { d.homed = false }))
 	if f := b.fact(factHomed); !strings.Contains(f.Value, taskHome) {
 		t.Errorf("the fact is %+v", f)
 	}
@@ -259,7 +260,7 @@ func TestField31HandNotHomed(t *testing.T) {
 }
 
 func TestField32GraspWindow(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.object = 0.045 }))
+	b := start(t, with(func(d *double) { d.object = 0.045 }))
 	if err := b.Grip(t.Context(), robot.JawTarget{}); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestField32GraspWindow(t *testing.T) {
 
 // The hand's call blocks on an obstacle for minutes and ignores a cancel: it is stopped after a time of our own.
 func TestField33HandStuck(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.object, d.f.handHangs = 0.05, true }))
+	b := start(t, with(func(d *double) { d.object, d.f.handHangs = 0.05, true }))
 	began := b.clock.Now()
 	b.refused(b.Grip(t.Context(), robot.JawTarget{}), "did not end", "stopped")
 	if d := b.clock.Now().Sub(began); d > 5*time.Second || get(b.d, func(d *double) int { return d.stops }) != 1 {
@@ -295,7 +296,7 @@ func TestField33HandStuck(t *testing.T) {
 
 // The hand's word may be wrong either way: its width decides.
 func TestField34HandsWord(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.handError = true }))
+	b := start(t, with(func(d *double) { d.f.handError = true }))
 	for _, open := range []bool{false, true} {
 		if err := b.Grip(t.Context(), robot.JawTarget{Open: open}); err != nil {
 			t.Errorf("open %v: the hand moved and said failure: %v", open, err)
@@ -310,7 +311,7 @@ func TestField34HandsWord(t *testing.T) {
 
 // Clocks that differ are told, and change nothing: no goal has a stamp.
 func TestField37ClockSkew(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.skew = -10 * time.Second }))
+	b := start(t, with(func(d *double) { d.f.skew = -10 * time.Second }))
 	if f := b.fact(factClock); f.Bad != "" || !strings.Contains(f.Value, "10000") && !strings.Contains(f.Value, "1000") || !strings.Contains(f.Value, "chrony") {
 		t.Errorf("the fact is %+v", f)
 	}
@@ -324,7 +325,7 @@ func TestField37ClockSkew(t *testing.T) {
 
 // A controller that ignores cancel: the next rung stops it.
 func TestField39CancelIgnored(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.ignoreCancel = true }))
+	b := start(t, with(func(d *double) { d.f.ignoreCancel = true }))
 	done := b.follow(b.swing(0.6, 4*time.Second))
 	b.moves()
 	<-b.clock.After(time.Second)

@@ -119,6 +119,8 @@ func (r *Robot) stream(ctx context.Context, m *run) error {
 		switch since := now.Sub(p.sent); {
 		case p.final && since.Seconds() > p.end+goalTime+settleTime.Seconds():
 			return r.arrived(ctx, m, fmt.Errorf("the controller did not end its goal %v after its time", settleTime))
+		case !p.final && since.Seconds() >= p.end:
+			return r.leave(ctx, m, heldUp(since))
 		case !p.final && since >= renew:
 			if late := now.Sub(began).Seconds() - p.timeAt(since); late > lateMost.Seconds() {
 				return r.leave(ctx, m, fmt.Errorf("the goals came to the controller too late: %.1f s behind, limit %v", late, lateMost))
@@ -127,6 +129,15 @@ func (r *Robot) stream(ctx context.Context, m *run) error {
 				return r.leave(ctx, m, err)
 			}
 		}
+	}
+}
+
+// heldUp says that the arm has braked to rest because no goal came. It does not go on from there: too much may have
+// happened meanwhile.
+func heldUp(since time.Duration) error {
+	return &Condition{
+		Trouble: TroubleShort, What: fmt.Sprintf("no goal was renewed for %v, limit %v, and the arm braked on its path: this daemon, its computer or the network was held up", since.Round(time.Millisecond), horizon),
+		Next: "plan anew from where it is",
 	}
 }
 
@@ -255,8 +266,8 @@ func (r *Robot) ending(ctx context.Context, m *run, e goalEnd) (done bool, err e
 		return false, nil
 	case e.err != nil:
 		return true, r.leave(ctx, m, e.err)
-	case e.status == ros.GoalSucceeded && !final: // it came to the end of its braking: the next piece goes on from there
-		return false, nil
+	case e.status == ros.GoalSucceeded && !final: // it came to the end of its braking
+		return true, r.leave(ctx, m, heldUp(r.clock.Now().Sub(m.newest().sent)))
 	case e.status == ros.GoalSucceeded:
 		return true, r.arrived(ctx, m, nil)
 	case e.status == ros.GoalCanceled:

@@ -15,14 +15,21 @@ import (
 	"viad/ros"
 	"viad/ros/cdr"
 	"viad/ros/dds"
+	"viad/ros/interop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const (
-	domainSuite = 110
-	domainRows  = 111
-)
+// domain is a DDS domain that no other test on this machine has.
+func domain(t *testing.T) int {
+	t.Helper()
+	d, release, err := interop.Domain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	return d
+}
 
 func logger(t *testing.T) *slog.Logger {
 	if os.Getenv("VIAD_VERBOSE") == "" {
@@ -51,17 +58,18 @@ type bench struct {
 
 type option func(*Config, *double)
 
-func start(t *testing.T, domain int, options ...option) *bench {
+func start(t *testing.T, options ...option) *bench {
 	t.Helper()
-	b := begin(t, domain, options...)
+	b := begin(t, options...)
 	b.ready()
 	return b
 }
 
 // begin is start without waiting for the robot.
-func begin(t *testing.T, domain int, options ...option) *bench {
+func begin(t *testing.T, options ...option) *bench {
 	t.Helper()
-	return beginOn(t, node(t, "franka_double", domain), node(t, "viad_franka", domain), FR3, options...)
+	d := domain(t)
+	return beginOn(t, node(t, "franka_double", d), node(t, "viad_franka", d), FR3, options...)
 }
 
 func beginOn(t *testing.T, there, here ros.Node, kind Kind, options ...option) *bench {
@@ -158,7 +166,7 @@ func (b *bench) refused(err error, words ...string) {
 }
 
 func TestFollow(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	tr := b.swing(0.5, 3*time.Second)
 	if err := b.Follow(t.Context(), tr); err != nil {
 		t.Fatal(err)
@@ -177,7 +185,7 @@ func TestFollow(t *testing.T) {
 
 func TestSuite(t *testing.T) {
 	robottest.CheckBody(t, func(t *testing.T) robottest.Subject {
-		b := start(t, domainSuite)
+		b := start(t)
 		return robottest.Subject{
 			Body: b, Clock: b.clock, Model: b.Model(), Machine: b.d.truth,
 			Sever: func() { _ = b.n.Close() },

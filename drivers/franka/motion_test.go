@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +21,7 @@ import (
 // A controller that blends each new goal from the measured joints, with an arm that trails it: the motion stays smooth
 // and comes to its end.
 func TestTrailingArm(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.springy = true }))
+	b := start(t, with(func(d *double) { d.f.springy = true }))
 	tr := b.swing(0.8, 3*time.Second)
 	began := b.clock.Now()
 	if err := b.Follow(t.Context(), tr); err != nil {
@@ -38,13 +39,13 @@ func TestTrailingArm(t *testing.T) {
 
 // "Succeeded" after a moment, far from the goal: the joints decide.
 func TestSucceededIsNoEvidence(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.lieAfter = 300 * time.Millisecond }))
+	b := start(t, with(func(d *double) { d.f.lieAfter = 300 * time.Millisecond }))
 	err := b.Follow(t.Context(), b.swing(0.3, 400*time.Millisecond*3))
 	b.refused(err, "rad from its goal")
 }
 
 func TestPathTolerance(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.blockAfter = 800 * time.Millisecond }))
+	b := start(t, with(func(d *double) { d.f.blockAfter = 800 * time.Millisecond }))
 	err := b.Follow(t.Context(), b.swing(0.8, 3*time.Second))
 	b.refused(err, "stopped the arm short", "path 0.10 rad", "fr3_joint")
 	var c *Condition
@@ -54,7 +55,7 @@ func TestPathTolerance(t *testing.T) {
 }
 
 func TestStateByName(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.shuffle = true }))
+	b := start(t, with(func(d *double) { d.f.shuffle = true }))
 	for i, q := range b.State().Q {
 		if math.Abs(q-ready[i]) > 1e-9 {
 			t.Errorf("joint %d reads %v, is %v", i+1, q, ready[i])
@@ -87,7 +88,7 @@ func TestPickIgnoresOthers(t *testing.T) {
 // Nothing is taken by force: another controller, one that is not active, and an arm that moves are said.
 func TestStartUp(t *testing.T) {
 	t.Run("another controller", func(t *testing.T) {
-		b := begin(t, domainRows, with(func(d *double) { d.active, d.rivals = false, []string{"gravity_compensation"} }))
+		b := begin(t, with(func(d *double) { d.active, d.rivals = false, []string{"gravity_compensation"} }))
 		b.says(robot.ModeFaulted, "gravity_compensation", "nothing is taken by force")
 		b.refused(b.Do(t.Context(), taskActivate), "gravity_compensation", "stop it first")
 		b.d.set(func(d *double) { d.rivals = nil })
@@ -97,7 +98,7 @@ func TestStartUp(t *testing.T) {
 		b.ready()
 	})
 	t.Run("moves already", func(t *testing.T) {
-		b := begin(t, domainRows, with(func(d *double) {
+		b := begin(t, with(func(d *double) {
 			d.began = time.Now()
 			d.knots = []knot{{0, ready, make([]float64, 7), make([]float64, 7)}}
 			there := append([]float64(nil), ready...)
@@ -108,11 +109,11 @@ func TestStartUp(t *testing.T) {
 		b.ready() // when it rests
 	})
 	t.Run("published and silent", func(t *testing.T) {
-		b := begin(t, domainRows, with(func(d *double) { d.f.noState = true }))
+		b := begin(t, with(func(d *double) { d.f.noState = true }))
 		b.says(robot.ModeUnknown, "robot_state has 1 publishers and nothing came", "QoS")
 	})
 	t.Run("nobody there", func(t *testing.T) {
-		r := must[*Robot](t)(Open(t.Context(), Config{Node: node(t, "viad_franka", domainRows), Robot: FR3}))
+		r := must[*Robot](t)(Open(t.Context(), Config{Node: node(t, "viad_franka", domain(t)), Robot: FR3}))
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
@@ -132,7 +133,7 @@ func TestStartUp(t *testing.T) {
 		}
 	})
 	t.Run("another robot", func(t *testing.T) {
-		b := begin(t, domainRows, with(func(d *double) {
+		b := begin(t, with(func(d *double) {
 			d.describe(`<robot name="fr3"><joint name="fr3_joint1"><limit lower="-1" upper="1" velocity="1"/></joint></robot>`)
 		}))
 		b.says(robot.ModeFaulted, "does not fit FR3", "-1.0000 to 1.0000")
@@ -144,12 +145,12 @@ func TestDescriptionFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := start(t, domainRows, with(func(d *double) { d.describe(string(text)) }))
+	b := start(t, with(func(d *double) { d.describe(string(text)) }))
 	b.eventually("the model is known", func() bool { return strings.Contains(b.fact(factModel).Value, "as the robot's description") })
 }
 
 func TestPowerOffAndActivate(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	done := b.follow(b.swing(0.4, 4*time.Second))
 	b.moves()
 	if err := b.Halt(t.Context(), robot.RungPower); err != nil {
@@ -167,7 +168,7 @@ func TestPowerOffAndActivate(t *testing.T) {
 
 // A controller that does not answer is given up after a time of our own.
 func TestNobodyAccepts(t *testing.T) {
-	b := start(t, domainRows, with(func(d *double) { d.f.deaf = true }))
+	b := start(t, with(func(d *double) { d.f.deaf = true }))
 	began := b.clock.Now()
 	b.refused(b.Follow(t.Context(), b.swing(0.1, time.Second)), "did not accept")
 	if d := b.clock.Now().Sub(began); d > 2*time.Second {
@@ -317,7 +318,7 @@ func TestHeldUp(t *testing.T) {
 
 // From a goal of the tool to the measured outcome, with the controller that plans for every body.
 func TestWithControl(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	kin, err := control.NewKinematics(control.FR3())
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +354,7 @@ func TestWithControl(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	n := node(t, "viad_franka", domainRows)
+	n := node(t, "viad_franka", domain(t))
 	c := Config{Node: n, Robot: FR3, Namespace: "/left/", Prefix: "left_fr3", Controller: "left_arm_controller"}
 	if err := c.fill(); err != nil {
 		t.Fatal(err)
@@ -404,14 +405,15 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// clientEnv makes this test binary the daemon that is killed.
+// clientEnv makes this test binary the daemon that is killed; it is its DDS domain.
 const clientEnv = "VIAD_FRANKA_CLIENT"
 
 // The daemon is killed, or stopped, in the middle of a fast motion: the arm stands within Deadman, on its path.
 func TestDeadman(t *testing.T) {
 	if os.Getenv(clientEnv) != "" {
 		b := &bench{t: t}
-		r := must[*Robot](t)(Open(t.Context(), Config{Node: node(t, "viad_franka", domainRows), Robot: FR3}))
+		at := must[int](t)(strconv.Atoi(os.Getenv(clientEnv)))
+		r := must[*Robot](t)(Open(t.Context(), Config{Node: node(t, "viad_franka", at), Robot: FR3}))
 		b.Robot = r
 		go func() { _ = r.Run(context.Background()) }()
 		b.ready()
@@ -420,9 +422,10 @@ func TestDeadman(t *testing.T) {
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
-			d := newDouble(t, node(t, "franka_double", domainRows), FR3, nil)
+			at := domain(t)
+			d := newDouble(t, node(t, "franka_double", at), FR3, nil)
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestDeadman$")
-			cmd.Env = append(os.Environ(), clientEnv+"=1")
+			cmd.Env = append(os.Environ(), clientEnv+"="+strconv.Itoa(at))
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -473,7 +476,7 @@ func TestDeadman(t *testing.T) {
 
 // The readings stop in the middle of a motion: the arm brakes, and nothing goes on when they are back.
 func TestSilenceInMotion(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	done := b.follow(b.swing(0.5, 4*time.Second))
 	b.moves()
 	b.d.set(func(d *double) { d.f.silent = true })
@@ -490,7 +493,7 @@ func TestSilenceInMotion(t *testing.T) {
 
 // Somebody else cancels: the motion ends with words that say so.
 func TestCancelledByOthers(t *testing.T) {
-	b := start(t, domainRows)
+	b := start(t)
 	done := b.follow(b.swing(0.5, 4*time.Second))
 	b.moves()
 	if err := b.trajectory.CancelAll(t.Context()); err != nil { // as any client could

@@ -65,11 +65,10 @@ func onTwin(t *testing.T, kind Kind, there, here ros.Node, f wire.Faults, change
 	return b
 }
 
-const domainTwin = 112
-
 func fr3Twin(t *testing.T, f wire.Faults, change func(*Config)) *twinned {
 	t.Helper()
-	return onTwin(t, FR3, node(t, "franka", domainTwin), node(t, "viad_franka", domainTwin), f, change)
+	at := domain(t)
+	return onTwin(t, FR3, node(t, "franka", at), node(t, "viad_franka", at), f, change)
 }
 
 func (b *twinned) subject() robottest.Subject {
