@@ -176,7 +176,9 @@ func (m *run) lead(ctx context.Context) error {
 			return err
 		}
 		if m.moves {
-			if err := m.drive(ctx, &b, now); err != nil {
+			if err := m.drive(ctx, &b, now); ctx.Err() != nil {
+				return ended(ctx)
+			} else if err != nil {
 				return err
 			}
 		}
