@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"viad/drivers/robot"
 	"viad/ros"
 	"viad/ros/msg"
 	"viad/ros/msg/builtin_interfaces"
@@ -83,18 +84,24 @@ func (w *Franka) Close() error {
 
 // Run publishes until ctx ends.
 func (w *Franka) Run(ctx context.Context) error {
-	t := w.twin.Clock().Ticker(tick)
+	return publish(ctx, w.twin.Clock(), w.outs)
+}
+
+// publish sends what is due, tick by tick, until ctx ends.
+func publish(ctx context.Context, clock robot.Clock, outs []out) error {
+	t := clock.Ticker(tick)
 	defer t.Stop()
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-t.C():
-			for _, o := range w.outs {
-				if n%o.every == 0 {
-					if err := o.send(ctx, now); err != nil && ctx.Err() == nil {
-						return fmt.Errorf("wire: %w", err)
-					}
+			for _, o := range outs {
+				if n%o.every != 0 {
+					continue
+				}
+				if err := o.send(ctx, now); err != nil && ctx.Err() == nil {
+					return fmt.Errorf("wire: %w", err)
 				}
 			}
 		}
