@@ -104,7 +104,8 @@ func (c Config) Urgent() []string {
 
 // Patience, each on the robot's clock.
 const (
-	staleJoints = 200 * time.Millisecond // no motion begins or goes on with joints or odometry older than this
+	staleJoints = 200 * time.Millisecond // no motion begins with joints or odometry older than this
+	staleGoing  = 300 * time.Millisecond // and none goes on; whoever asked for it may have less patience
 	lostAfter   = time.Second            // silence after which the handshake begins anew
 	silentAfter = 2 * time.Second        // a topic that has publishers and says nothing is told so
 	homingMost  = 90 * time.Second       // the robot's state may rest so long while it homes or stows

@@ -29,6 +29,11 @@ func (b *bench) follow(p robot.Trajectory) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- b.Follow(context.Background(), p) }()
 	b.wait("moving", func(s robot.State) bool {
+		select {
+		case err := <-done:
+			b.t.Fatalf("the motion ended before it began: %v", err)
+		default:
+		}
 		v := math.Max(s.BaseV.Norm(), math.Abs(s.BaseV.Yaw))
 		for _, q := range s.QD {
 			v = math.Max(v, math.Abs(q))
@@ -393,7 +398,7 @@ func TestField17HomingByOperator(t *testing.T) {
 	}
 }
 
-// Commands do not wait behind a slow link: readings older than 200 ms end a motion.
+// Commands do not wait behind a slow link: readings that stop end a motion.
 func TestField18OldReadings(t *testing.T) {
 	t.Parallel()
 	b := start(t, GenA)

@@ -207,8 +207,8 @@ func (r *Robot) healthy(now time.Time) error {
 	if r.status.runstopped.v || r.status.mode.v == modeRunstopped {
 		return errors.New(runstopWords)
 	}
-	if age := r.reading.age(now); age > staleJoints || r.reading.q == nil {
-		return fmt.Errorf("no complete reading of joints and odometry for %v, limit %v", age.Round(time.Millisecond), staleJoints)
+	if age := r.reading.age(now); age > staleGoing || r.reading.q == nil {
+		return fmt.Errorf("no complete reading of joints and odometry for %v, limit %v", age.Round(time.Millisecond), staleGoing)
 	}
 	for _, f := range r.live(now) {
 		if f.Bad != "" {
