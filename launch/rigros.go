@@ -12,6 +12,7 @@ import (
 	"viad/drivers/camera"
 	"viad/drivers/franka"
 	"viad/drivers/geom"
+	"viad/drivers/lidar"
 	"viad/drivers/robot"
 	"viad/drivers/sensor"
 	"viad/drivers/stretch"
@@ -145,10 +146,7 @@ func (c *Config) openEyes(ctx context.Context, node ros.Node, log *slog.Logger) 
 	defer cancel()
 	eyes := make([]eye, 0, len(c.Cameras))
 	for _, m := range c.Cameras {
-		e, err := camera.Open(ctx, camera.Config{
-			Node: node, Log: log, Name: m.Name, Color: m.Color, Depth: m.Depth, Infos: m.Info, Mount: m.mount(),
-			Range: [2]float64{float64(m.Near), float64(m.Far)}, Sigma: float64(m.Noise), Latency: m.Latency.D(),
-		})
+		e, err := m.open(ctx, node, log)
 		if err != nil {
 			for _, e := range eyes {
 				err = errors.Join(err, e.Close())
@@ -160,15 +158,37 @@ func (c *Config) openEyes(ctx context.Context, node ros.Node, log *slog.Logger) 
 	return eyes, nil
 }
 
+// open opens one of them. A lidar's frame is that of its body, a camera's the optical one.
+func (m Camera) open(ctx context.Context, node ros.Node, log *slog.Logger) (eye, error) {
+	within := [2]float64{float64(m.Near), float64(m.Far)}
+	if m.Points != "" {
+		e, err := lidar.Open(ctx, lidar.Config{
+			Node: node, Log: log, Name: m.Name, Points: m.Points, Mount: sensor.Mount{Link: m.Link, Pose: m.body()},
+			Range: within, Sigma: float64(m.Noise), Latency: m.Latency.D(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+	optical := geom.Pose{R: geom.FromAxes(r3.Vec{Y: -1}, r3.Vec{Z: -1})}
+	e, err := camera.Open(ctx, camera.Config{
+		Node: node, Log: log, Name: m.Name, Color: m.Color, Depth: m.Depth, Infos: m.Info,
+		Mount: sensor.Mount{Link: m.Link, Pose: m.body().Mul(optical)}, Range: within, Sigma: float64(m.Noise), Latency: m.Latency.D(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // cameraTime is what cameras are given to show themselves at the start.
 const cameraTime = 15 * time.Second
 
-// mount is where the optical frame (z where it looks, x right, y down) is.
-func (m Camera) mount() sensor.Mount {
-	body := geom.Pose{
+// body is where the sensor's body is (x where it looks, y left, z up) in its link's frame.
+func (m Camera) body() geom.Pose {
+	return geom.Pose{
 		P: r3.Vec{X: float64(m.Position[0]), Y: float64(m.Position[1]), Z: float64(m.Position[2])},
 		R: geom.RPY(float64(m.Turn[0]), float64(m.Turn[1]), float64(m.Turn[2])),
 	}
-	optical := geom.Pose{R: geom.FromAxes(r3.Vec{Y: -1}, r3.Vec{Z: -1})}
-	return sensor.Mount{Link: m.Link, Pose: body.Mul(optical)}
 }

@@ -356,6 +356,13 @@ func (s *System) first(ready func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		look, cancel := context.WithTimeout(ctx, firstScene)
 		_, err := s.fuser.Refresh(look, time.Time{})
+		for err != nil && s.cfg.Robot.real() && look.Err() == nil { // its driver is still getting to know the robot
+			select {
+			case <-look.Done():
+			case <-time.After(200 * time.Millisecond):
+				_, err = s.fuser.Refresh(look, time.Time{})
+			}
+		}
 		cancel()
 		if err != nil {
 			if ctx.Err() != nil {

@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	cells = flag.String("cells", "franka-dds", "which wires the task is run over: franka-dds, franka-rosbridge, panda-ros1; all")
+	cells = flag.String("cells", "franka-dds", "which wires the task is run over: franka-dds, franka-rosbridge, panda-ros1, stretch-dds-a, stretch-dds-b, stretch-rosbridge; all")
 	pics  = flag.Duration("pictures", 250*time.Millisecond, "period of the cameras on the wire")
 )
 
@@ -38,15 +38,19 @@ var (
 type cell struct {
 	name, file, model string
 	domain            int
+	gen               wire.Generation // of a Stretch's driver
 	// there is the robot's node; it may change the file to where it is.
 	there func(t *testing.T, c *launch.Config, domain int) ros.Node
 }
 
 func matrix() []cell {
 	return []cell{
-		{"franka-dds", "franka.yaml", "fr3", 160, onDDS},
-		{"franka-rosbridge", "franka.yaml", "fr3", 161, onBridge},
-		{"panda-ros1", "panda-ros1.yaml", "panda", 0, onROS1},
+		{"franka-dds", "franka.yaml", "fr3", 160, "", onDDS},
+		{"franka-rosbridge", "franka.yaml", "fr3", 161, "", onBridge},
+		{"panda-ros1", "panda-ros1.yaml", "panda", 0, "", onROS1},
+		{"stretch-dds-a", "stretch4.yaml", "stretch4", 162, wire.GenerationA, onDDS},
+		{"stretch-dds-b", "stretch4.yaml", "stretch4", 163, wire.GenerationB, onDDS},
+		{"stretch-rosbridge", "stretch4.yaml", "stretch4", 164, wire.GenerationA, onBridge},
 	}
 }
 
@@ -66,9 +70,18 @@ func TestStackOnTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = client.close() }()
-			a := &tabletop{agent{t: t, ctx: ctx, c: client}}
-			a.stack(red, green)
-			assertStacked(t, d)
+			a := agent{t: t, ctx: ctx, c: client}
+			if c.model == "stretch4" {
+				m := &mobile{agent: a}
+				m.fetch()
+				assertInBox(t, d)
+				a = m.agent
+			} else {
+				f := &tabletop{a}
+				f.stack(red, green)
+				assertStacked(t, d)
+				a = f.agent
+			}
 			t.Logf("%-18s %3d calls %4.0f s", c.name, a.calls, time.Since(began).Seconds())
 		})
 	}
@@ -80,12 +93,13 @@ func (c cell) start(t *testing.T) (d daemon, token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Robot.ROS.BaseUnguarded = c.gen == wire.GenerationB // nobody guards it here
 	token = "viad_test_0123456789012345678901234567890123456789"
 	cfg.StateDir, cfg.Listen.Address, cfg.Robot.ROS.Domain = t.TempDir(), "127.0.0.1:0", c.domain
 	cfg.Tokens.List = cfg.Tokens.List[:1]
 	cfg.Tokens.List[0].Hash = door.Hash(token)
 	there := c.there(t, cfg, c.domain)
-	d.twin = twinBehind(t, c.model, there)
+	d.twin = twinBehind(t, c.model, c.gen, there)
 
 	o := launch.Options{}
 	if *verbose {
@@ -106,28 +120,61 @@ func (c cell) start(t *testing.T) (d daemon, token string) {
 		}
 	})
 	socket := filepath.Join(cfg.StateDir, operator.SocketName)
+	ready(ctx, t, socket)
 	if _, err := operator.Ask(ctx, socket, operator.OpArm); err != nil {
 		t.Fatal(err)
 	}
 	return d, token
 }
 
-// twinBehind puts a twin and its cameras on the wire of a node.
-func twinBehind(t *testing.T, model string, there ros.Node) *sim.Twin {
+// ready waits until the robot says so, as the person does who arms it.
+func ready(ctx context.Context, t *testing.T, socket string) {
 	t.Helper()
-	tw, err := sim.NewTwin(sim.Options{Robot: model, World: "tabletop", Seed: uint64(*from), Pace: sim.PaceReal, Light: true})
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		a, err := operator.Ask(ctx, socket, operator.OpStatus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Status.Mode == "ready" {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the robot is not ready: %s %s", a.Status.Mode, a.Status.Fault)
+		}
+	}
+}
+
+// twinBehind puts a twin and its cameras on the wire of a node.
+func twinBehind(t *testing.T, model string, gen wire.Generation, there ros.Node) *sim.Twin {
+	t.Helper()
+	world, text, streams := "tabletop", model, wire.FrankaStreams()
+	if gen != "" {
+		world, text, streams = "room", "stretch4_pg4", wire.StretchStreams()
+	}
+	tw, err := sim.NewTwin(sim.Options{Robot: model, World: world, Seed: uint64(*from), Pace: sim.PaceReal, Light: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	urdf, err := os.ReadFile("../../drivers/urdf/models/" + model + ".urdf")
+	urdf, err := os.ReadFile("../../drivers/urdf/models/" + text + ".urdf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	face, err := wire.NewFranka(tw, there, string(urdf), wire.Faults{})
+	var face interface {
+		Run(ctx context.Context) error
+		Close() error
+	}
+	if gen != "" {
+		face, err = wire.NewStretch(tw, there, gen, string(urdf), wire.StretchFaults{})
+	} else {
+		face, err = wire.NewFranka(tw, there, string(urdf), wire.Faults{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	eyes, err := wire.NewSensors(tw, there, *pics, wire.FrankaStreams())
+	eyes, err := wire.NewSensors(tw, there, *pics, streams)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +200,7 @@ func twinBehind(t *testing.T, model string, there ros.Node) *sim.Twin {
 
 func onDDS(t *testing.T, _ *launch.Config, domain int) ros.Node {
 	t.Helper()
-	n, err := dds.Open(dds.Config{Node: "robot", Domain: domain, Localhost: true, Distro: cdr.Jazzy})
+	n, err := dds.Open(dds.Config{Node: "stretch_driver", Domain: domain, Localhost: true, Distro: cdr.Jazzy})
 	if err != nil {
 		t.Fatal(err)
 	}

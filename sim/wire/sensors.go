@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"viad/drivers/sensor"
 	"viad/ros"
 	"viad/ros/msg/sensor_msgs"
+	"viad/ros/msg/std_msgs"
 	"viad/sim"
 )
 
@@ -20,6 +22,18 @@ type Stream struct {
 	Color, Depth, Info string
 	Frame              string // frame_id
 	Meters             bool   // depth as 32FC1 in metres; otherwise 16UC1 in millimetres
+	BGR                bool   // colour as bgr8; otherwise rgb8
+	Points             string // a lidar's cloud, alone
+}
+
+// StretchStreams are Stretch 4's names of its head's middle camera, its gripper's camera and its two lidars.
+func StretchStreams() []Stream {
+	return []Stream{
+		{Source: "head", Color: "/cameras_head/center/image_raw", Info: "/cameras_head/center/camera_info", Frame: "camera_center_optical_link", BGR: true},
+		{Source: "wrist", Color: "/cameras_gripper/left/image_raw", Depth: "/cameras_gripper/left/depth/depth", Info: "/cameras_gripper/left/camera_info", Frame: "gripper_left_camera_color_optical_frame", BGR: true},
+		{Source: "lidar_left", Points: "/lidar_points_left", Frame: "lidar_left_link"},
+		{Source: "lidar_right", Points: "/lidar_points_right", Frame: "lidar_right_link"},
+	}
 }
 
 // FrankaStreams are the usual names of two RGB-D cameras beside and on an arm.
@@ -43,6 +57,7 @@ type stream struct {
 	Stream
 	src                sensor.Source
 	color, depth, info ros.Outlet
+	points             ros.Outlet
 	last               *sensor.Frame
 }
 
@@ -68,6 +83,11 @@ func NewSensors(twin *sim.Twin, node ros.Node, period time.Duration, streams []S
 }
 
 func (s *stream) advertise(node ros.Node) error {
+	if s.Points != "" {
+		p, err := ros.Advertise[sensor_msgs.PointCloud2](node, s.Points, ros.Default())
+		s.points = p.Outlet
+		return err
+	}
 	for _, t := range []struct {
 		name string
 		to   *ros.Outlet
@@ -96,7 +116,7 @@ func (s *Sensors) Stall(on bool) { s.stalled.Store(on) }
 func (s *Sensors) Close() error {
 	var errs []error
 	for _, st := range s.streams {
-		for _, o := range []ros.Outlet{st.color, st.depth, st.info} {
+		for _, o := range []ros.Outlet{st.color, st.depth, st.info, st.points} {
 			if o != nil {
 				errs = append(errs, o.Close())
 			}
@@ -140,6 +160,9 @@ func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error 
 	}
 	f, head := s.last, stamp(now)
 	head.FrameId = s.Frame
+	if s.points != nil {
+		return s.points.Publish(ctx, cloud(head, f.Points))
+	}
 	in := f.Info.Intrinsics
 	w, h := uint32(in.W), uint32(in.H)
 	info := &sensor_msgs.CameraInfo{
@@ -149,7 +172,7 @@ func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error 
 	}
 	errs := []error{s.info.Publish(ctx, info)}
 	if s.color != nil {
-		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: "rgb8", Step: 3 * w, Data: f.RGB}))
+		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: map[bool]string{false: "rgb8", true: "bgr8"}[s.BGR], Step: 3 * w, Data: s.coloured(f.RGB)}))
 	}
 	if s.depth != nil && f.Depth != nil {
 		errs = append(errs, s.depth.Publish(ctx, s.deep(f, w, h)))
@@ -175,6 +198,34 @@ func (s *stream) deep(f *sensor.Frame, w, h uint32) *sensor_msgs.Image {
 	for _, d := range f.Depth {
 		v := uint16(math.Min(65535, math.Round(1000*float64(d))))
 		m.Data = append(m.Data, byte(v), byte(v>>8))
+	}
+	return m
+}
+
+func (s *stream) coloured(rgb []byte) []byte {
+	if !s.BGR {
+		return rgb
+	}
+	out := make([]byte, len(rgb))
+	for i := 0; i+2 < len(rgb); i += 3 {
+		out[i], out[i+1], out[i+2] = rgb[i+2], rgb[i+1], rgb[i]
+	}
+	return out
+}
+
+// cloud is points as the lidars' driver sends them: x, y, z and an intensity, 16 bytes a point.
+func cloud(head std_msgs.Header, points []float32) *sensor_msgs.PointCloud2 {
+	const size = 16
+	n := len(points) / 3
+	m := &sensor_msgs.PointCloud2{Header: head, Height: 1, Width: uint32(n), PointStep: size, RowStep: uint32(size * n), IsDense: true, Data: make([]byte, 0, size*n)}
+	for i, name := range []string{"x", "y", "z", "intensity"} {
+		m.Fields = append(m.Fields, sensor_msgs.PointField{Name: name, Offset: uint32(4 * i), Datatype: sensor_msgs.PointField_FLOAT32, Count: 1})
+	}
+	for i := range n {
+		for k := range 3 {
+			m.Data = binary.LittleEndian.AppendUint32(m.Data, math.Float32bits(points[3*i+k]))
+		}
+		m.Data = binary.LittleEndian.AppendUint32(m.Data, 0)
 	}
 	return m
 }
