@@ -6,27 +6,33 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"viad/drivers/stretch"
+	"viad/drivers/urdf"
 	"viad/ros"
 	"viad/ros/cdr"
 	"viad/ros/dds"
+	"viad/ros/msg/all"
 	"viad/ros/ros1"
+	"viad/ros/rosbridge/server"
 	"viad/sim"
 	simwire "viad/sim/wire"
 )
 
 // twinCommand runs a twin behind the robot's own ROS face: what a launch file of a real robot connects to.
 type twinCommand struct {
-	Robot   string   `arg:"" enum:"franka,panda" help:"franka (an FR3, ROS 2) or panda (ROS 1)."`
-	Seed    int64    `default:"1" help:"Where things stand."`
-	Domain  int      `env:"ROS_DOMAIN_ID" help:"ROS 2 domain, 0 to 232."`
-	Network bool     `help:"Be seen on the network, not on this host alone."`
-	Distro  string   `default:"jazzy" help:"The ROS 2 distribution that it shows."`
-	Master  string   `default:"127.0.0.1:11311" help:"ROS 1 master, which must be running." placeholder:"HOST:PORT"`
-	Rate    float64  `default:"4" help:"Pictures a second of each camera."`
-	Fault   []string `help:"How the robot misbehaves; may be given again: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival." placeholder:"NAME"`
+	Robot      string   `arg:"" enum:"franka,panda,stretch4" help:"franka (an FR3, ROS 2), panda (ROS 1) or stretch4 (ROS 2)."`
+	Generation string   `default:"A" enum:"A,A2,B" help:"Which of the Stretch 4's drivers is shown: A, A2 (for A') or B."`
+	Rosbridge  string   `help:"Address at which a rosbridge stands in front of it, for example 127.0.0.1:9090." placeholder:"HOST:PORT"`
+	Seed       int64    `default:"1" help:"Where things stand."`
+	Domain     int      `env:"ROS_DOMAIN_ID" help:"ROS 2 domain, 0 to 232."`
+	Network    bool     `help:"Be seen on the network, not on this host alone."`
+	Distro     string   `default:"jazzy" help:"The ROS 2 distribution that it shows."`
+	Master     string   `default:"127.0.0.1:11311" help:"ROS 1 master, which must be running." placeholder:"HOST:PORT"`
+	Rate       float64  `default:"4" help:"Pictures a second of each camera."`
+	Fault      []string `help:"How the robot misbehaves; may be given again: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival." placeholder:"NAME"`
 }
 
 // faults reads the names of the flag.
@@ -68,31 +74,96 @@ func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
 	if !(c.Rate > 0 && c.Rate <= 30) || c.Seed < 0 {
 		return usageError{errors.New("--rate is above 0 and at most 30, --seed 0 or more")}
 	}
-	node, err := c.node(ctx)
+	node, err := c.node(ctx, c.name())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	model := map[string]string{"franka": "fr3", "panda": "panda"}[c.Robot]
-	tw, err := sim.NewTwin(sim.Options{Robot: model, World: "tabletop", Seed: uint64(c.Seed), Pace: sim.PaceReal})
+	model, world, urdfOf, streams := "fr3", "tabletop", "fr3", simwire.FrankaStreams()
+	switch c.Robot {
+	case "panda":
+		model, urdfOf = "panda", "panda"
+	case "stretch4":
+		model, world, urdfOf, streams = "stretch4", "room", "stretch4_pg4", simwire.StretchStreams()
+	}
+	text, err := urdf.Source(urdfOf)
+	if err != nil {
+		return startError{err}
+	}
+	tw, err := sim.NewTwin(sim.Options{Robot: model, World: world, Seed: uint64(c.Seed), Pace: sim.PaceReal})
 	if err != nil {
 		return startError{err}
 	}
 	defer tw.Close()
-	face, err := simwire.NewFranka(tw, node, "", faults)
+	face, err := c.face(tw, node, string(text), faults)
 	if err != nil {
 		return startError{err}
 	}
 	defer func() { err = errors.Join(err, face.Close()) }()
-	eyes, err := simwire.NewSensors(tw, node, time.Duration(float64(time.Second)/c.Rate), simwire.FrankaStreams())
+	eyes, err := simwire.NewSensors(tw, node, time.Duration(float64(time.Second)/c.Rate), streams)
 	if err != nil {
 		return startError{err}
 	}
 	defer func() { err = errors.Join(err, eyes.Close()) }()
+	parts := []part{{"twin", tw.Run}, {"robot", face.Run}, {"cameras", eyes.Run}}
+	if c.Rosbridge != "" {
+		bridge, err := c.node(ctx, "rosbridge_websocket")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = bridge.Close() }()
+		serve, err := c.bridge(ctx, bridge)
+		if err != nil {
+			return startError{err}
+		}
+		parts = append(parts, part{"rosbridge", serve})
+	}
 	if err := c.said(s.out); err != nil {
 		return err
 	}
-	return supervise(ctx, part{"twin", tw.Run}, part{"robot", face.Run}, part{"cameras", eyes.Run})
+	return supervise(ctx, parts...)
+}
+
+// bridge listens for a rosbridge's clients.
+func (c *twinCommand) bridge(ctx context.Context, node ros.Node) (func(context.Context) error, error) {
+	distro, _ := cdr.ParseDistro(c.Distro)
+	srv, err := server.NewServer(server.Options{Node: node, Types: all.New, Distro: distro})
+	if err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Rosbridge)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return srv.Serve(ctx, l) }, nil
+}
+
+// name is what the robot's own node is called.
+func (c *twinCommand) name() string {
+	return map[string]string{"franka": "franka", "panda": "panda", "stretch4": "stretch_driver"}[c.Robot]
+}
+
+// face is a robot on its wire.
+func (c *twinCommand) face(tw *sim.Twin, node ros.Node, text string, f simwire.Faults) (face, error) {
+	if c.Robot != "stretch4" {
+		w, err := simwire.NewFranka(tw, node, text, f)
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	}
+	gen := map[string]simwire.Generation{"A": simwire.GenerationA, "A2": simwire.GenerationAPrime, "B": simwire.GenerationB}[c.Generation]
+	w, err := simwire.NewStretch(tw, node, gen, text, simwire.StretchFaults{IgnoreCancel: f.IgnoreCancel, Unhomed: f.Unhomed})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// face is what a robot on its wire has in common with others.
+type face interface {
+	Run(ctx context.Context) error
+	Close() error
 }
 
 func (c *twinCommand) said(w io.Writer) error {
@@ -101,6 +172,12 @@ func (c *twinCommand) said(w io.Writer) error {
 	if c.Network {
 		where = fmt.Sprintf("ROS 2 domain %d, on every network of this host", c.Domain)
 	}
+	if c.Robot == "stretch4" {
+		file = "launch/stretch4.yaml"
+	}
+	if c.Rosbridge != "" {
+		where += ", and a rosbridge at ws://" + c.Rosbridge
+	}
 	if c.Robot == "panda" {
 		where, file = "ROS 1 master "+c.Master, "launch/panda-ros1.yaml"
 	}
@@ -108,12 +185,12 @@ func (c *twinCommand) said(w io.Writer) error {
 	return err
 }
 
-func (c *twinCommand) node(ctx context.Context) (ros.Node, error) {
+func (c *twinCommand) node(ctx context.Context, name string) (ros.Node, error) {
 	log := slog.New(slog.DiscardHandler)
 	if c.Robot == "panda" {
 		ctx, cancel := context.WithTimeout(ctx, reachTime)
 		defer cancel()
-		n, err := ros1.Dial(ctx, ros1.Config{Master: c.Master, Name: "/panda", Log: log})
+		n, err := ros1.Dial(ctx, ros1.Config{Master: c.Master, Name: "/" + name, Log: log})
 		if err != nil {
 			return nil, startError{err}
 		}
@@ -123,7 +200,7 @@ func (c *twinCommand) node(ctx context.Context) (ros.Node, error) {
 	if !ok || c.Domain < 0 || c.Domain > rosDomains {
 		return nil, usageError{fmt.Errorf("--distro %s or --domain %d is not known", c.Distro, c.Domain)}
 	}
-	n, err := dds.Open(dds.Config{Node: "franka_twin", Domain: c.Domain, Localhost: !c.Network, Distro: distro, Log: log})
+	n, err := dds.Open(dds.Config{Node: name, Domain: c.Domain, Localhost: !c.Network, Distro: distro, Log: log})
 	if err != nil {
 		return nil, startError{err}
 	}

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -13,20 +12,27 @@ import (
 	"viad/drivers/geom"
 	"viad/drivers/robot"
 	"viad/drivers/stretch"
+	"viad/drivers/urdf"
 	"viad/ros/cdr"
 	"viad/ros/dds"
+	"viad/ros/interop"
 	"viad/sim"
 	simwire "viad/sim/wire"
 )
 
 // The driver moves lift, arm, wrist, base and gripper of the twin through each generation of the robot's own driver.
 func TestStretchOnTheWire(t *testing.T) {
-	for i, gen := range []simwire.Generation{simwire.GenerationA, simwire.GenerationAPrime, simwire.GenerationB} {
-		t.Run(string(gen), func(t *testing.T) { stretchOnTheWire(t, gen, 112+i) })
+	for _, gen := range []simwire.Generation{simwire.GenerationA, simwire.GenerationAPrime, simwire.GenerationB} {
+		t.Run(string(gen), func(t *testing.T) { stretchOnTheWire(t, gen) })
 	}
 }
 
-func stretchOnTheWire(t *testing.T, gen simwire.Generation, domain int) {
+func stretchOnTheWire(t *testing.T, gen simwire.Generation) {
+	domain, release, err := interop.Domain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	tw, err := sim.NewTwin(sim.Options{Robot: "stretch4", World: "room", Seed: 1, Pace: sim.PaceReal, Light: true})
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +48,11 @@ func stretchOnTheWire(t *testing.T, gen simwire.Generation, domain int) {
 		t.Cleanup(func() { _ = n.Close() })
 		return n
 	}
-	urdf, err := os.ReadFile("../drivers/urdf/models/stretch4_pg4.urdf")
+	text, err := urdf.Source("stretch4_pg4")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := simwire.NewStretch(tw, open("stretch_driver"), gen, string(urdf), simwire.StretchFaults{})
+	w, err := simwire.NewStretch(tw, open("stretch_driver"), gen, string(text), simwire.StretchFaults{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"viad/drivers/robot"
 	"viad/ros/cdr"
 	"viad/ros/dds"
+	"viad/ros/interop"
 	"viad/sim"
 	simwire "viad/sim/wire"
 )
@@ -25,10 +26,15 @@ func TestFrankaOnTheWire(t *testing.T) {
 	defer tw.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
+	domain, release, err := interop.Domain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	ended := make(chan error, 3)
 	go func() { ended <- tw.Run(ctx) }()
 
-	side, err := dds.Open(dds.Config{Node: "robot", Domain: 111, Localhost: true, Distro: cdr.Jazzy})
+	side, err := dds.Open(dds.Config{Node: "robot", Domain: domain, Localhost: true, Distro: cdr.Jazzy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +46,7 @@ func TestFrankaOnTheWire(t *testing.T) {
 	defer w.Close()
 	go func() { ended <- w.Run(ctx) }()
 
-	ours, err := dds.Open(dds.Config{Node: "viad", Domain: 111, Localhost: true, Distro: cdr.Jazzy})
+	ours, err := dds.Open(dds.Config{Node: "viad", Domain: domain, Localhost: true, Distro: cdr.Jazzy})
 	if err != nil {
 		t.Fatal(err)
 	}

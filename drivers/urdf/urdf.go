@@ -119,14 +119,23 @@ func Names() []string {
 	return names
 }
 
-// Load reads one of the built-in descriptions.
-func Load(name string) (*Robot, error) {
+// Source is the text of a built-in robot's description.
+func Source(name string) ([]byte, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("urdf: no built-in robot %q; there are %s", name, strings.Join(Names(), ", "))
 	}
 	b, err := models.ReadFile("models/" + name + ".urdf")
 	if err != nil {
 		return nil, fmt.Errorf("urdf: %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// Load reads one of the built-in descriptions.
+func Load(name string) (*Robot, error) {
+	b, err := Source(name)
+	if err != nil {
+		return nil, err
 	}
 	r, err := Parse(b)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"viad/ros"
 	"viad/ros/cdr"
 	"viad/ros/dds"
+	"viad/ros/interop"
 	"viad/ros/msg/all"
 	"viad/ros/ros1"
 	"viad/ros/rosbridge/server"
@@ -37,7 +38,6 @@ var (
 // cell is a robot of a launch file whose nodes are a twin's, on one wire.
 type cell struct {
 	name, file, model string
-	domain            int
 	gen               wire.Generation // of a Stretch's driver
 	// there is the robot's node; it may change the file to where it is.
 	there func(t *testing.T, c *launch.Config, domain int) ros.Node
@@ -45,12 +45,12 @@ type cell struct {
 
 func matrix() []cell {
 	return []cell{
-		{"franka-dds", "franka.yaml", "fr3", 160, "", onDDS},
-		{"franka-rosbridge", "franka.yaml", "fr3", 161, "", onBridge},
-		{"panda-ros1", "panda-ros1.yaml", "panda", 0, "", onROS1},
-		{"stretch-dds-a", "stretch4.yaml", "stretch4", 162, wire.GenerationA, onDDS},
-		{"stretch-dds-b", "stretch4.yaml", "stretch4", 163, wire.GenerationB, onDDS},
-		{"stretch-rosbridge", "stretch4.yaml", "stretch4", 164, wire.GenerationA, onBridge},
+		{"franka-dds", "franka.yaml", "fr3", "", onDDS},
+		{"franka-rosbridge", "franka.yaml", "fr3", "", onBridge},
+		{"panda-ros1", "panda-ros1.yaml", "panda", "", onROS1},
+		{"stretch-dds-a", "stretch4.yaml", "stretch4", wire.GenerationA, onDDS},
+		{"stretch-dds-b", "stretch4.yaml", "stretch4", wire.GenerationB, onDDS},
+		{"stretch-rosbridge", "stretch4.yaml", "stretch4", wire.GenerationA, onBridge},
 	}
 }
 
@@ -93,12 +93,17 @@ func (c cell) start(t *testing.T) (d daemon, token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	domain, release, err := interop.Domain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	cfg.Robot.ROS.BaseUnguarded = c.gen == wire.GenerationB // nobody guards it here
 	token = "viad_test_0123456789012345678901234567890123456789"
-	cfg.StateDir, cfg.Listen.Address, cfg.Robot.ROS.Domain = t.TempDir(), "127.0.0.1:0", c.domain
+	cfg.StateDir, cfg.Listen.Address, cfg.Robot.ROS.Domain = t.TempDir(), "127.0.0.1:0", domain
 	cfg.Tokens.List = cfg.Tokens.List[:1]
 	cfg.Tokens.List[0].Hash = door.Hash(token)
-	there := c.there(t, cfg, c.domain)
+	there := c.there(t, cfg, domain)
 	d.twin = twinBehind(t, c.model, c.gen, there)
 
 	o := launch.Options{}

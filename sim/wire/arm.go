@@ -45,7 +45,7 @@ type run struct {
 	path  spline
 	began time.Time
 	lim   limits
-	done  chan int32 // capacity 1: its error code
+	done  chan int32 // its error code; capacity 2, for one that was told too early
 }
 
 // arm is the control box, the trajectory controller and the hand, driven once per physics step.
@@ -226,10 +226,9 @@ func (a *arm) begin(g *control_msgs.FollowJointTrajectory_Goal) (*run, error) {
 		}
 	}
 	a.end(control_msgs.FollowJointTrajectory_Result_INVALID_GOAL) // replaced
-	a.run = &run{path: path, began: a.now, lim: tolerances(g, a.joints), done: make(chan int32, 1)}
+	a.run = &run{path: path, began: a.now, lim: tolerances(g, a.joints), done: make(chan int32, 2)}
 	if a.faults.SuccessEarly {
 		a.run.done <- control_msgs.FollowJointTrajectory_Result_SUCCESSFUL
-		a.run.done = make(chan int32, 1)
 	}
 	return a.run, nil
 }
