@@ -137,6 +137,7 @@ func (w *Stretch) declare() (err error) {
 		ps = append(ps, ros.Declared{Param: ros.P("trajectory_server.mode", "target_priority")}, ros.Declared{Param: ros.P("trajectory_server.timeout", 5.0)},
 			ros.Declared{Param: ros.P("trajectory_server.strict_mode", false)}, ros.Declared{Param: ros.P("trajectory_server.default_tolerance", 0.05)},
 			ros.Declared{Param: ros.P("trajectory_server.loop_rate", 50.0)}, ros.Declared{Param: ros.P("trajectory_server.settle_before_return", false)})
+	case GenerationA: // it has no more
 	}
 	w.params, err = ros.ServeParams(w.node, ps, func(set []ros.Param) error {
 		for _, p := range set {
