@@ -61,6 +61,9 @@ func (c *twinCommand) faults() (simwire.Faults, error) {
 		default:
 			return f, usageError{fmt.Errorf("there is no fault %q; viad twin --help lists them", n)}
 		}
+		if c.Robot == "stretch4" && n != "ignore-cancel" && n != "unhomed" {
+			return f, usageError{fmt.Errorf("a stretch4 has no fault %q; it has ignore-cancel and unhomed", n)}
+		}
 	}
 	return f, nil
 }
@@ -178,10 +181,12 @@ func (c *twinCommand) said(w io.Writer) error {
 	if c.Rosbridge != "" {
 		where += ", and a rosbridge at ws://" + c.Rosbridge
 	}
+	look := fmt.Sprintf("viad ros topic list --localhost --domain %d", c.Domain)
 	if c.Robot == "panda" {
 		where, file = "ROS 1 master "+c.Master, "launch/panda-ros1.yaml"
+		look = "ROS_MASTER_URI=http://" + c.Master + " rostopic list"
 	}
-	_, err := fmt.Fprintf(w, "a %s in physics, seed %d, on its own wire: %s\n  look     viad ros topic list --localhost --domain %d\n  drive    viad run %s\n", c.Robot, c.Seed, where, c.Domain, file)
+	_, err := fmt.Fprintf(w, "a %s in physics, seed %d, on its own wire: %s\n  look     %s\n  drive    viad run %s\n", c.Robot, c.Seed, where, look, file)
 	return err
 }
 

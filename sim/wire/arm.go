@@ -66,6 +66,8 @@ type arm struct {
 	force  float64
 	hand   hand
 	begun  bool
+	down   bool // the hardware component is unconfigured, as after every fault on ROS 2
+	fast   fastest
 }
 
 func newArm(joints []string, f Faults) *arm {
@@ -175,6 +177,8 @@ func (a *arm) watch() {
 		a.drop(modeStopped)
 	case a.mode == modeReflex && !moving:
 		a.err = "" // the flags read clean while the reflex is latched
+	case (a.mode == modeIdle || a.mode == modeMove) && a.hurries():
+		a.reflex(tooFast)
 	case a.force > reflexForce && (a.mode == modeIdle || a.mode == modeMove):
 		a.reflex("cartesian_reflex")
 	case a.mode == modeIdle && a.active:
@@ -191,7 +195,7 @@ func (a *arm) reflex(flag string) {
 
 // drop is what a fault does: the arm brakes and the controller is deactivated.
 func (a *arm) drop(mode uint8) {
-	a.mode, a.active = mode, false
+	a.mode, a.active, a.down = mode, false, true
 	a.end(control_msgs.FollowJointTrajectory_Result_INVALID_GOAL)
 }
 

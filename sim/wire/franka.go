@@ -57,6 +57,10 @@ func NewFranka(twin *sim.Twin, node ros.Node, description string, f Faults) (*Fr
 		joints = append(joints, fmt.Sprintf("%s_joint%d", w.prefix, i+1))
 	}
 	w.arm = newArm(joints, f)
+	w.arm.fast = fastFR3
+	if w.one {
+		w.arm.fast = fastPanda
+	}
 	err := errors.Join(w.serveArm(), w.serveHand(), w.serveManager(), w.advertise(description))
 	if err == nil {
 		err = twin.Govern(w.arm.govern)
@@ -76,6 +80,7 @@ func (w *Franka) Close() error {
 	if err := w.twin.Govern(nil); !errors.Is(err, sim.ErrOver) {
 		errs = append(errs, err)
 	}
+	w.arm.leave()
 	for _, c := range w.closers {
 		errs = append(errs, c.Close())
 	}
@@ -131,6 +136,7 @@ func (w *Franka) serveArm() error {
 					status = ros.GoalAborted
 				}
 				if status == ros.GoalSucceeded && w.one { // franka_ros starts its controllers again
+					w.arm.bringUp()
 					w.activate(true)
 				}
 				return &franka_msgs.ErrorRecovery_Result{}, status
@@ -141,7 +147,7 @@ func (w *Franka) serveArm() error {
 func (w *Franka) activate(on bool) bool {
 	w.arm.mu.Lock()
 	defer w.arm.mu.Unlock()
-	if on && w.arm.mode != modeIdle && w.arm.mode != modeMove {
+	if on && (w.arm.down || w.arm.mode != modeIdle && w.arm.mode != modeMove) {
 		return false
 	}
 	w.arm.active = on
@@ -199,9 +205,10 @@ func (w *Franka) serveManager() error {
 	if !w.one {
 		errs = append(errs, w.keep(w.node.Serve(ros.ServiceOf[controller_manager_msgs.SetHardwareComponentState_Request, controller_manager_msgs.SetHardwareComponentState_Response]("/controller_manager/set_hardware_component_state"),
 			func(_ context.Context, m msg.Message) (msg.Message, error) {
-				res := &controller_manager_msgs.SetHardwareComponentState_Response{Ok: true}
-				if q, is := m.(*controller_manager_msgs.SetHardwareComponentState_Request); is {
-					res.State = q.TargetState
+				res := &controller_manager_msgs.SetHardwareComponentState_Response{}
+				q, is := m.(*controller_manager_msgs.SetHardwareComponentState_Request)
+				if res.State.Label = "unconfigured"; is && q.Name == "FrankaHardwareInterface" && q.TargetState.Label == "active" && w.arm.bringUp() {
+					res.Ok, res.State = true, q.TargetState
 				}
 				return res, nil
 			})))
@@ -317,8 +324,8 @@ func (w *Franka) serveHand() error {
 
 func (w *Franka) handMove(ctx context.Context, _ ros.GoalID, m msg.Message, _ func(msg.Message)) (msg.Message, ros.GoalStatus) {
 	g, is := m.(*franka_msgs.Move_Goal)
-	if !is || !(g.Width >= 0 && g.Width <= handMost) {
-		return &franka_msgs.Move_Result{Error: "libfranka gripper: command failed: width out of range"}, ros.GoalAborted
+	if !is || !(g.Width >= 0 && g.Width <= handMost && g.Speed > 0) {
+		return &franka_msgs.Move_Result{Error: "libfranka gripper: command failed: width or speed out of range"}, ros.GoalAborted
 	}
 	ok, why := w.moveHand(ctx, g.Width, g.Speed, func(width float64) string {
 		if math.Abs(width-g.Width) > 0.005 {
@@ -331,8 +338,8 @@ func (w *Franka) handMove(ctx context.Context, _ ros.GoalID, m msg.Message, _ fu
 
 func (w *Franka) handGrasp(ctx context.Context, _ ros.GoalID, m msg.Message, _ func(msg.Message)) (msg.Message, ros.GoalStatus) {
 	g, is := m.(*franka_msgs.Grasp_Goal)
-	if !is || !(g.Width >= 0 && g.Width <= handMost) {
-		return &franka_msgs.Grasp_Result{Error: "libfranka gripper: command failed: width out of range"}, ros.GoalAborted
+	if !is || !(g.Width >= 0 && g.Width <= handMost && g.Speed > 0) {
+		return &franka_msgs.Grasp_Result{Error: "libfranka gripper: command failed: width or speed out of range"}, ros.GoalAborted
 	}
 	ok, why := w.moveHand(ctx, -1, g.Speed, func(width float64) string { // it presses until something stops it
 		if width < g.Width-g.Epsilon.Inner || width > g.Width+g.Epsilon.Outer {
@@ -449,6 +456,8 @@ func (w *Franka) state1(now time.Time) *franka_ros1_msgs.FrankaState {
 	m.CurrentErrors.CartesianReflex = a.err == "cartesian_reflex"
 	m.LastMotionErrors.CartesianReflex = a.last == "cartesian_reflex"
 	m.CurrentErrors.JointMotionGeneratorVelocityDiscontinuity = a.err == "joint_motion_generator_velocity_discontinuity"
+	m.CurrentErrors.JointVelocityViolation = a.err == tooFast
+	m.LastMotionErrors.JointVelocityViolation = a.last == tooFast
 	m.LastMotionErrors.JointMotionGeneratorVelocityDiscontinuity = a.last == "joint_motion_generator_velocity_discontinuity"
 	return m
 }
@@ -463,6 +472,8 @@ func (w *Franka) state2(now time.Time) *franka_msgs.FrankaRobotState {
 	m.CurrentErrors.CartesianReflex = a.err == "cartesian_reflex"
 	m.LastMotionErrors.CartesianReflex = a.last == "cartesian_reflex"
 	m.CurrentErrors.JointMotionGeneratorVelocityDiscontinuity = a.err == "joint_motion_generator_velocity_discontinuity"
+	m.CurrentErrors.JointVelocityViolation = a.err == tooFast
+	m.LastMotionErrors.JointVelocityViolation = a.last == tooFast
 	m.LastMotionErrors.JointMotionGeneratorVelocityDiscontinuity = a.last == "joint_motion_generator_velocity_discontinuity"
 	return m
 }

@@ -175,14 +175,13 @@ func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error 
 		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: map[bool]string{false: "rgb8", true: "bgr8"}[s.BGR], Step: 3 * w, Data: s.coloured(f.RGB)}))
 	}
 	if s.depth != nil && f.Depth != nil {
-		errs = append(errs, s.depth.Publish(ctx, s.deep(f, w, h)))
+		errs = append(errs, s.depth.Publish(ctx, s.deep(f, head)))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *stream) deep(f *sensor.Frame, w, h uint32) *sensor_msgs.Image {
-	head := stamp(f.Stamp)
-	head.FrameId = s.Frame
+func (s *stream) deep(f *sensor.Frame, head std_msgs.Header) *sensor_msgs.Image {
+	w, h := uint32(f.Info.Intrinsics.W), uint32(f.Info.Intrinsics.H)
 	if s.Meters {
 		m := &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: "32FC1", Step: 4 * w, Data: make([]byte, 0, 4*len(f.Depth))}
 		for _, d := range f.Depth {

@@ -46,6 +46,7 @@ type Stretch struct {
 	mode    string
 	goal    chan struct{} // closed when the running goal is replaced
 	ignores bool
+	unhomed bool
 }
 
 // StretchFaults are how it misbehaves.
@@ -62,7 +63,7 @@ func NewStretch(twin *sim.Twin, node ros.Node, gen Generation, description strin
 	if gen != GenerationA && gen != GenerationAPrime && gen != GenerationB {
 		return nil, fmt.Errorf("wire: no generation %q of Stretch's driver; there are A, A' and B", gen)
 	}
-	w := &Stretch{twin: twin, node: node, gen: gen, body: &body{forever: gen == GenerationB}, latched: map[string]ros.Outlet{}, goal: make(chan struct{}), ignores: f.IgnoreCancel}
+	w := &Stretch{twin: twin, node: node, gen: gen, body: &body{forever: gen == GenerationB}, latched: map[string]ros.Outlet{}, goal: make(chan struct{}), ignores: f.IgnoreCancel, unhomed: f.Unhomed}
 	if w.mode = f.Mode; w.mode == "" {
 		w.mode = map[bool]string{true: "active", false: "navigation"}[gen == GenerationB]
 	}
@@ -173,7 +174,7 @@ func (w *Stretch) serve() error {
 	}
 	return errors.Join(
 		trigger("/stop_the_robot", func() string { w.body.halt(); w.replace(); return "Stopped the robot." }),
-		trigger("/home_the_robot", func() string { w.say("is_homed", &std_msgs.Bool{Data: true}); return "Homed the robot." }),
+		trigger("/home_the_robot", func() string { w.homed(); return "Homed the robot." }),
 		trigger("/stow_the_robot", func() string { return "Stowed the robot." }),
 		w.keep(w.node.Serve(ros.ServiceOf[std_srvs.SetBool_Request, std_srvs.SetBool_Response]("/runstop_the_robot"), func(_ context.Context, m msg.Message) (msg.Message, error) {
 			if q, is := m.(*std_srvs.SetBool_Request); is {
@@ -187,9 +188,17 @@ func (w *Stretch) serve() error {
 		), ros.ActionHandler{Accept: func(msg.Message) bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return w.mode != "teleop" && w.mode != "homing" && w.mode != "runstopped"
+			return !w.unhomed && w.mode != "teleop" && w.mode != "homing" && w.mode != "runstopped"
 		}, Run: w.follow})),
 	)
+}
+
+// homed is what homing ends with.
+func (w *Stretch) homed() {
+	w.mu.Lock()
+	w.unhomed = false
+	w.mu.Unlock()
+	w.say("is_homed", &std_msgs.Bool{Data: true})
 }
 
 func (w *Stretch) say(topic string, m msg.Message) {
