@@ -59,7 +59,7 @@ func (n *Node) Graph(ctx context.Context) (ros.Graph, error) {
 		out.Problems = append(out.Problems, g.clash)
 	}
 	if g.gidLen == 0 && len(peers) > 0 {
-		out.Problems = append(out.Problems, "no peer has shown which distribution of ROS 2 it is, so that our own nodes are not shown to others; name the distribution in the settings")
+		out.Problems = append(out.Problems, "no peer has shown which distribution of ROS 2 it is, so that our own nodes are not shown to others; name the distribution (viad ros --distro, robot.ros.distro in a launch file)")
 	}
 	g.mu.RUnlock()
 
