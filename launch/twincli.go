@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,9 @@ type twinCommand struct {
 	Distro     string   `default:"jazzy" help:"The ROS 2 distribution that it shows."`
 	Master     string   `default:"127.0.0.1:11311" help:"ROS 1 master, which must be running." placeholder:"HOST:PORT"`
 	Rate       float64  `default:"4" help:"Pictures a second of each camera."`
-	Fault      []string `help:"How the robot misbehaves; may be given again: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival." placeholder:"NAME"`
+	Cert       string   `help:"Certificate of the rosbridge, PEM; with --key it speaks TLS." type:"path" placeholder:"FILE"`
+	Key        string   `help:"Key of the certificate, PEM." type:"path" placeholder:"FILE"`
+	Fault      []string `help:"How the robot misbehaves; may be given again. An arm: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival. A stretch4: ignore-cancel, success-after-runstop, position-only, four-stages, stop-answers, frozen-joints, silent-joints, quiet-tasks, dead-services, forever, unhomed, teleop, other-holder, compliant-gripper." placeholder:"NAME"`
 }
 
 // faults reads the names of the flag.
@@ -61,8 +64,45 @@ func (c *twinCommand) faults() (simwire.Faults, error) {
 		default:
 			return f, usageError{fmt.Errorf("there is no fault %q; viad twin --help lists them", n)}
 		}
-		if c.Robot == "stretch4" && n != "ignore-cancel" && n != "unhomed" {
-			return f, usageError{fmt.Errorf("a stretch4 has no fault %q; it has ignore-cancel and unhomed", n)}
+	}
+	return f, nil
+}
+
+// stretchFaults reads the names of the flag for a Stretch.
+func (c *twinCommand) stretchFaults() (simwire.StretchFaults, error) {
+	var f simwire.StretchFaults
+	for _, n := range c.Fault {
+		switch n {
+		case "ignore-cancel":
+			f.IgnoreCancel = true
+		case "success-after-runstop":
+			f.SuccessAfterRunstop = true
+		case "position-only":
+			f.PositionOnly = true
+		case "four-stages":
+			f.FourStages = true
+		case "stop-answers":
+			f.StopAnswers = true
+		case "frozen-joints":
+			f.FrozenJoints = true
+		case "silent-joints":
+			f.SilentJoints = true
+		case "quiet-tasks":
+			f.QuietTasks = true
+		case "dead-services":
+			f.DeadServices = true
+		case "forever":
+			f.Forever = true
+		case "unhomed":
+			f.Unhomed = true
+		case "teleop":
+			f.Mode = "teleop"
+		case "other-holder":
+			f.Holder = "somebody_else"
+		case "compliant-gripper":
+			f.Tool = "eoa_wrist_dw4_tool_sg4"
+		default:
+			return f, usageError{fmt.Errorf("a stretch4 has no fault %q; viad twin --help lists them", n)}
 		}
 	}
 	return f, nil
@@ -70,9 +110,12 @@ func (c *twinCommand) faults() (simwire.Faults, error) {
 
 // Run runs until the process is told to end.
 func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
-	faults, err := c.faults()
+	put, err := c.face()
 	if err != nil {
 		return err
+	}
+	if (c.Cert == "") != (c.Key == "") || c.Cert != "" && c.Rosbridge == "" {
+		return usageError{errors.New("--cert and --key go together, and with --rosbridge")}
 	}
 	if !(c.Rate > 0 && c.Rate <= 30) || c.Seed < 0 {
 		return usageError{errors.New("--rate is above 0 and at most 30, --seed 0 or more")}
@@ -98,7 +141,7 @@ func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
 		return startError{err}
 	}
 	defer tw.Close()
-	face, err := c.face(tw, node, string(text), faults)
+	face, err := put(tw, node, string(text))
 	if err != nil {
 		return startError{err}
 	}
@@ -138,6 +181,13 @@ func (c *twinCommand) bridge(ctx context.Context, node ros.Node) (func(context.C
 	if err != nil {
 		return nil, err
 	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
 	return func(ctx context.Context) error { return srv.Serve(ctx, l) }, nil
 }
 
@@ -146,21 +196,19 @@ func (c *twinCommand) name() string {
 	return map[string]string{"franka": "franka", "panda": "panda", "stretch4": "stretch_driver"}[c.Robot]
 }
 
-// face is a robot on its wire.
-func (c *twinCommand) face(tw *sim.Twin, node ros.Node, text string, f simwire.Faults) (face, error) {
-	if c.Robot != "stretch4" {
-		w, err := simwire.NewFranka(tw, node, text, f)
-		if err != nil {
-			return nil, err
-		}
-		return w, nil
+// face makes what puts a robot on its wire, by the flags.
+func (c *twinCommand) face() (func(*sim.Twin, ros.Node, string) (face, error), error) {
+	if c.Robot == "stretch4" {
+		f, err := c.stretchFaults()
+		gen := map[string]simwire.Generation{"A": simwire.GenerationA, "A2": simwire.GenerationAPrime, "B": simwire.GenerationB}[c.Generation]
+		return func(tw *sim.Twin, node ros.Node, text string) (face, error) {
+			return simwire.NewStretch(tw, node, gen, text, f)
+		}, err
 	}
-	gen := map[string]simwire.Generation{"A": simwire.GenerationA, "A2": simwire.GenerationAPrime, "B": simwire.GenerationB}[c.Generation]
-	w, err := simwire.NewStretch(tw, node, gen, text, simwire.StretchFaults{IgnoreCancel: f.IgnoreCancel, Unhomed: f.Unhomed})
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
+	f, err := c.faults()
+	return func(tw *sim.Twin, node ros.Node, text string) (face, error) {
+		return simwire.NewFranka(tw, node, text, f)
+	}, err
 }
 
 // face is what a robot on its wire has in common with others.
@@ -179,7 +227,7 @@ func (c *twinCommand) said(w io.Writer) error {
 		file = "launch/stretch4.yaml"
 	}
 	if c.Rosbridge != "" {
-		where += ", and a rosbridge at ws://" + c.Rosbridge
+		where += ", and a rosbridge at " + map[bool]string{true: "wss://", false: "ws://"}[c.Cert != ""] + c.Rosbridge
 	}
 	look := fmt.Sprintf("viad ros topic list --localhost --domain %d", c.Domain)
 	if c.Robot == "panda" {

@@ -18,44 +18,73 @@ const (
 	wrists // how many there are
 )
 
-// span is what a joint's motion generator does: its range, speed and acceleration. Metres and radians; lift and arm have
-// the body's default speeds, the wrist's servos are slowed to what the twin's drives give.
+// span is what a joint's motion generator does: its range, speed and acceleration. Metres and radians.
 type span struct{ lo, hi, v, a float64 }
 
+// spans are the body's default speeds for lift and arm, and the smaller of the ranges that body and URDF state. The
+// wrist's servos do 7 rad/s by default; here they are slowed to what the twin's drives can follow.
 func spans() [wrists]span {
-	return [wrists]span{{0, 1.2, 0.3, 0.6}, {0, 0.52, 0.4, 0.7}, {-1.135, 4.276, 3, 10}, {-1.135, 4.276, 3, 10}, {-4.276, 1.135, 3, 10}}
+	return [wrists]span{{0, 1.2, 0.3, 0.3}, {0, 0.52, 0.4, 0.4}, {-1.135, 4.276, 3, 10}, {-1.135, 4.276, 3, 10}, {-4.276, 1.135, 3, 10}}
 }
 
-// generator moves a reference to a target by its speed and acceleration.
+// generator moves a reference to a target by its speed and acceleration, in a trapezoid; or with a speed, when jogged.
 type generator struct {
 	span
 	x, xd   float64
 	target  float64
 	running bool
+	moves   int // times that it started
+	jogged  bool
+	jog     float64 // speed asked for
+	jogAt   time.Time
 }
+
+// braking is the greatest speed from which it stops within d.
+func (g *generator) braking(d float64) float64 { return math.Sqrt(2 * 0.9 * g.a * math.Max(0, d)) }
 
 func (g *generator) step(dt float64) (acc float64) {
 	d := g.target - g.x
-	want := math.Copysign(math.Min(g.v, math.Sqrt(2*0.9*g.a*math.Abs(d))), d)
+	want := math.Copysign(math.Min(g.v, g.braking(math.Abs(d))), d)
+	if g.jogged {
+		want = math.Max(-math.Min(g.v, g.braking(g.x-g.lo)), math.Min(math.Min(g.v, g.braking(g.hi-g.x)), g.jog))
+	}
+	done := math.Abs(d) < 1e-4
+	if g.jogged {
+		done = math.Abs(want) <= g.a*dt
+		g.target = g.x
+	}
+	if done && math.Abs(g.xd) <= 2*g.a*dt {
+		acc = math.Max(-g.a, math.Min(g.a, -g.xd/dt))
+		g.x, g.xd, g.running = g.target, 0, false
+		return acc
+	}
+	if !g.running {
+		g.running = true
+		g.moves++
+	}
 	dv := math.Max(-g.a*dt, math.Min(g.a*dt, want-g.xd))
 	g.xd += dv
 	g.x += g.xd * dt
-	g.running = true
-	if math.Abs(d) < 1e-4 && math.Abs(g.xd) <= 2*g.a*dt {
-		g.x, g.xd, g.running = g.target, 0, false
-	}
 	return dv / dt
 }
 
+// aim gives it a target.
+func (g *generator) aim(x float64) { g.target, g.jogged = x, false }
+
+// turn gives it a speed.
+func (g *generator) turn(v float64, now time.Time) { g.jogged, g.jog, g.jogAt = true, v, now }
+
 // halt makes the nearest rest the target.
-func (g *generator) halt() { g.target = g.x + g.xd*math.Abs(g.xd)/(2*g.a) }
+func (g *generator) halt() { g.aim(g.x + g.xd*math.Abs(g.xd)/(2*0.9*g.a)) }
 
 const (
-	baseAcc  = 0.5         // m/s^2 of the wheels' ramp
+	baseAcc  = 0.25        // m/s^2, the body's default
 	turnAcc  = 2.0         // rad/s^2
-	firmware = time.Second // the wheels' own velocity watchdog
-	jawFull  = 0.08        // m, the parallel gripper
+	baseMost = 0.6         // m/s
+	turnMost = 4.0         // rad/s
+	firmware = time.Second // the steppers' own velocity watchdog
 	jawSpeed = 0.08        // m/s of aperture
+	jawPress = -0.02       // aperture that a shut gripper goes on closing to
 )
 
 // body is the boards of a Stretch: generators of the joints, wheels with a watchdog, the gripper's servo, the runstop.
@@ -71,8 +100,10 @@ type body struct {
 	refV    [3]float64 // odometry frame
 	cmd     [3]float64 // velocity in the base's own frame
 	cmdAt   time.Time
-	forever bool // the driver repeats the last velocity
+	shift   generator // a straight way ahead, from where it began
+	forever bool      // the last velocities are repeated
 	width   float64
+	widthV  float64
 	jaw     float64
 	stopped bool // runstop
 }
@@ -80,14 +111,14 @@ type body struct {
 func (b *body) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.now, b.width = r.Now, r.Aperture
+	b.now, b.width, b.widthV = r.Now, r.Aperture, r.Jaw
 	for i := range 3 {
 		b.base[i], b.baseV[i] = r.Axes[i].X, r.Axes[i].V
 	}
 	for i := range wrists {
 		b.q[i], b.v[i] = r.Axes[3+i].X, r.Axes[3+i].V
 	}
-	if !b.begun {
+	if !b.begun || b.moved(axes) {
 		b.begin()
 	}
 	dt := r.Step.Seconds()
@@ -95,9 +126,13 @@ func (b *body) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 	for i := range b.joint {
 		g := &b.joint[i]
 		if b.stopped && i >= yaw { // the wrist's servos lose their torque
-			axes[3+i].Off = true
-			g.x, g.xd, g.target = b.q[i], 0, b.q[i]
+			axes[3+i] = sim.Drive{X: b.q[i], Off: true}
+			g.x, g.xd, g.running = b.q[i], 0, false
+			g.aim(b.q[i])
 			continue
+		}
+		if g.jogged && !b.forever && b.now.Sub(g.jogAt) > firmware {
+			g.halt()
 		}
 		a := g.step(dt)
 		axes[3+i] = sim.Drive{X: g.x, V: g.xd, A: a}
@@ -105,21 +140,41 @@ func (b *body) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 	*jaw = sim.JawDrive{Aperture: b.jaw, Speed: jawSpeed}
 }
 
-func (b *body) begin() {
-	b.begun, b.ref = true, b.base
-	for i, s := range spans() {
-		b.joint[i] = generator{span: s, x: b.q[i], target: b.q[i]}
+// moved: the twin was reset, and its axes are told to stay where they are now.
+func (b *body) moved(axes []sim.Drive) bool {
+	for i := range wrists {
+		if axes[3+i].X != b.joint[i].x && !axes[3+i].Off {
+			return true
+		}
 	}
+	return axes[0].X != b.ref[0] || axes[1].X != b.ref[1] || axes[2].X != b.ref[2]
+}
+
+func (b *body) begin() {
+	b.begun, b.ref, b.refV, b.cmd = true, b.base, [3]float64{}, [3]float64{}
+	for i, s := range spans() {
+		b.joint[i] = generator{span: s, x: b.q[i], target: b.q[i], moves: b.joint[i].moves}
+	}
+	b.shift = generator{span: span{math.Inf(-1), math.Inf(1), 0.3, baseAcc}}
 	b.jaw = b.width
 }
 
 // drive is one step of the wheels.
 func (b *body) drive(dt float64, axes []sim.Drive) {
+	s, c := math.Sincos(b.ref[2])
+	if b.shift.running {
+		a := b.shift.step(dt)
+		b.refV = [3]float64{c * b.shift.xd, s * b.shift.xd, 0}
+		for i, k := range [3]float64{c, s, 0} {
+			b.ref[i] += b.refV[i] * dt
+			axes[i] = sim.Drive{X: b.ref[i], V: b.refV[i], A: k * a}
+		}
+		return
+	}
 	want := b.cmd
 	if b.stopped || !b.forever && b.now.Sub(b.cmdAt) > firmware {
 		want = [3]float64{}
 	}
-	s, c := math.Sincos(b.ref[2])
 	world := [3]float64{c*want[0] - s*want[1], s*want[0] + c*want[1], want[2]}
 	for i := range 3 {
 		most := map[bool]float64{true: turnAcc, false: baseAcc}[i == 2] * dt
@@ -130,22 +185,44 @@ func (b *body) drive(dt float64, axes []sim.Drive) {
 	}
 }
 
-// velocity is a command of the base, in its own frame: x ahead, y left, counter-clockwise.
+// velocity is a command of the base, in its own frame: x ahead, y left, counter-clockwise; no faster than the wheels do.
 func (b *body) velocity(x, y, w float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.cmd, b.cmdAt = [3]float64{x, y, w}, b.now
+	if !(math.Abs(x)+math.Abs(y)+math.Abs(w) < 1e6) {
+		return // no number
+	}
+	if n := math.Hypot(x, y); n > baseMost {
+		x, y = x*baseMost/n, y*baseMost/n
+	}
+	b.shift.running = false
+	b.cmd, b.cmdAt = [3]float64{x, y, math.Max(-turnMost, math.Min(turnMost, w))}, b.now
+}
+
+// ahead begins a straight way of d metres from where the base is. The caller holds mu.
+func (b *body) ahead(d float64) {
+	b.cmd = [3]float64{}
+	b.shift.x, b.shift.xd, b.shift.running = 0, 0, true
+	b.shift.aim(d)
 }
 
 // halt stops everything that moves.
 func (b *body) halt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.rest()
+	if math.Abs(b.widthV) > 0.005 {
+		b.jaw = b.width // one that has closed on something goes on holding it
+	}
+}
+
+// rest brakes the base and the joints. The caller holds mu.
+func (b *body) rest() {
 	b.cmd = [3]float64{}
+	b.shift.running = false // the wheels' ramp brakes what is left
 	for i := range b.joint {
 		b.joint[i].halt()
 	}
-	b.jaw = math.Max(b.jaw, -0.02)
 }
 
 // runstop engages or releases it.
@@ -153,9 +230,6 @@ func (b *body) runstop(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped = on; on {
-		b.cmd = [3]float64{}
-		for i := range b.joint {
-			b.joint[i].halt()
-		}
+		b.rest()
 	}
 }

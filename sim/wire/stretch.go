@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"viad/ros"
 	"viad/ros/msg"
-	"viad/ros/msg/control_msgs"
-	"viad/ros/msg/diagnostic_msgs"
-	"viad/ros/msg/geometry_msgs"
-	"viad/ros/msg/nav_msgs"
 	"viad/ros/msg/sensor_msgs"
 	"viad/ros/msg/std_msgs"
 	"viad/ros/msg/std_srvs"
@@ -31,11 +26,24 @@ const (
 	GenerationB      Generation = "B"
 )
 
-// Stretch is the ROS side of a Stretch 4 with the parallel gripper: its driver, and the head and wrist it carries.
+// Modes of the driver. The last three are its own and come before what was asked for.
+const (
+	modeActive     = "active" // generation B
+	modePosition   = "position"
+	modeVelocity   = "velocity"
+	modeNavigation = "navigation"
+	modeTeleop     = "teleop"
+	modeHoming     = "homing"
+	modeStowing    = "stowing"
+	modeRunstopped = "runstopped"
+)
+
+// Stretch is the ROS side of a Stretch 4: its driver, and the head and wrist it carries.
 type Stretch struct {
 	twin    *sim.Twin
 	node    ros.Node
 	gen     Generation
+	tool    string
 	body    *body
 	params  *ros.ParamServer
 	closers []ros.Closer
@@ -43,18 +51,34 @@ type Stretch struct {
 	latched map[string]ros.Outlet
 
 	mu      sync.Mutex
-	mode    string
-	goal    chan struct{} // closed when the running goal is replaced
-	ignores bool
+	faults  StretchFaults
+	mode    string            // asked for
+	doing   string            // homing or stowing
+	stopped bool              // runstop
+	each    map[string]string // joint_mode of generation B
 	unhomed bool
+	run     *following
+	shown   string                  // mode last told
+	last    *sensor_msgs.JointState // told last; only the publisher touches it
 }
 
-// StretchFaults are how it misbehaves.
+// StretchFaults are how it misbehaves, and which of its habits differ. All can be changed while it runs, but for Mode,
+// Tool and Unhomed, which are how it starts.
 type StretchFaults struct {
-	IgnoreCancel bool
-	Unhomed      bool
-	Mode         string // mode at the start; "" is navigation, in generation B active
-	Holder       string // of the body server's lease; "" is the driver itself
+	IgnoreCancel        bool   // a cancelled goal goes on to its end
+	SuccessAfterRunstop bool   // also generation B calls a goal that the runstop ended a success, as A does by itself
+	PositionOnly        bool   // generation A takes goals in mode position alone, not in navigation
+	FourStages          bool   // generation A divides the extension by 4 and not by 5
+	StopAnswers         bool   // generation B's stop_the_robot answers; without, its callers get no answer
+	FrozenJoints        bool   // the last joint states are repeated with new stamps
+	SilentJoints        bool   // joint states cease
+	QuietTasks          bool   // state topics cease while it homes or stows
+	DeadServices        bool   // services take requests and never answer; topics go on
+	Forever             bool   // velocities are repeated for ever, which generation B does by itself
+	Unhomed             bool   // not homed at the start
+	Mode                string // mode at the start, for example teleop; "" is navigation, in generation B active
+	Holder              string // of the body server's lease; "" is the driver. Commands of others than the holder are dropped
+	Tool                string // what it carries; "" is the parallel gripper. With the compliant one goals have other units
 }
 
 // NewStretch puts a twin of a stretch4 behind the names of its driver. node must be called /stretch_driver: parameters
@@ -63,14 +87,18 @@ func NewStretch(twin *sim.Twin, node ros.Node, gen Generation, description strin
 	if gen != GenerationA && gen != GenerationAPrime && gen != GenerationB {
 		return nil, fmt.Errorf("wire: no generation %q of Stretch's driver; there are A, A' and B", gen)
 	}
-	w := &Stretch{twin: twin, node: node, gen: gen, body: &body{forever: gen == GenerationB}, latched: map[string]ros.Outlet{}, goal: make(chan struct{}), ignores: f.IgnoreCancel, unhomed: f.Unhomed}
+	if f.Tool == "" {
+		f.Tool = toolParallel
+	}
+	w := &Stretch{twin: twin, node: node, gen: gen, tool: f.Tool, body: &body{}, latched: map[string]ros.Outlet{}, faults: f, unhomed: f.Unhomed, each: map[string]string{}}
 	if w.mode = f.Mode; w.mode == "" {
-		w.mode = map[bool]string{true: "active", false: "navigation"}[gen == GenerationB]
+		w.mode = map[bool]string{true: modeActive, false: modeNavigation}[gen == GenerationB]
 	}
-	if f.Holder == "" {
-		f.Holder = "stretch_driver"
+	if !slices.Contains(w.modes(), w.mode) || f.Tool != toolParallel && f.Tool != toolCompliant {
+		return nil, fmt.Errorf("wire: generation %s has no mode %q, or there is no tool %q", gen, w.mode, f.Tool)
 	}
-	err := errors.Join(w.listen(), w.serve(), w.declare(), w.advertise(description, f))
+	w.body.forever = f.Forever || gen == GenerationB
+	err := errors.Join(w.advertise(description), w.declare(), w.listen(), w.serve())
 	if err == nil {
 		err = twin.Govern(w.body.govern)
 	}
@@ -83,6 +111,7 @@ func NewStretch(twin *sim.Twin, node ros.Node, gen Generation, description strin
 // Close ends what Stretch serves; the node and the twin are their owner's.
 func (w *Stretch) Close() error {
 	errs := make([]error, 0, 2+len(w.closers))
+	w.end(codeInvalid, "the driver has shut down")
 	if err := w.twin.Govern(nil); !errors.Is(err, sim.ErrOver) {
 		errs = append(errs, err)
 	}
@@ -98,6 +127,29 @@ func (w *Stretch) Close() error {
 // Run publishes until ctx ends.
 func (w *Stretch) Run(ctx context.Context) error { return publish(ctx, w.twin.Clock(), w.outs) }
 
+// Set changes the faults while it runs.
+func (w *Stretch) Set(f func(*StretchFaults)) {
+	w.mu.Lock()
+	f(&w.faults)
+	forever := w.faults.Forever || w.gen == GenerationB
+	w.mu.Unlock()
+	w.body.mu.Lock()
+	w.body.forever = forever
+	w.body.mu.Unlock()
+}
+
+func (w *Stretch) fault() StretchFaults {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.faults
+}
+
+// deaf: another client holds the body server, which drops this driver's commands without a word.
+func (w *Stretch) deaf() bool {
+	h := w.fault().Holder
+	return h != "" && h != leaseOwn
+}
+
 func (w *Stretch) keep(c ros.Closer, err error) error {
 	if err == nil {
 		w.closers = append(w.closers, c)
@@ -105,100 +157,66 @@ func (w *Stretch) keep(c ros.Closer, err error) error {
 	return err
 }
 
-func (w *Stretch) listen() error {
-	drop := func(s ros.Subscription, err error) error { return w.keep(s, err) }
-	err := drop(ros.Subscribe(w.node, "/cmd_vel", ros.Default(), func(m *geometry_msgs.Twist, _ ros.Info) {
-		w.mu.Lock()
-		deaf := w.mode != "navigation" && w.mode != "velocity" && w.mode != "active"
-		w.mu.Unlock()
-		if !deaf {
-			w.body.velocity(m.Linear.X, m.Linear.Y, m.Angular.Z)
-		}
-	}))
+// modes are those that can be asked for.
+func (w *Stretch) modes() []string {
+	m := []string{modePosition, modeVelocity, modeNavigation, modeTeleop}
 	if w.gen == GenerationB {
-		return errors.Join(err,
-			drop(ros.Subscribe(w.node, "/joint_position_cmd", ros.Default(), func(*sensor_msgs.JointState, ros.Info) {})),
-			drop(ros.Subscribe(w.node, "/joint_velocity_cmd", ros.Default(), func(*sensor_msgs.JointState, ros.Info) {})))
+		m = append(m, modeActive)
 	}
-	if w.gen == GenerationAPrime {
-		return errors.Join(err, drop(ros.Subscribe(w.node, "/joint_vel", ros.Default(), func(*control_msgs.JointJog, ros.Info) {})))
-	}
-	return err
+	return m
 }
 
-func (w *Stretch) declare() (err error) {
-	ps := []ros.Declared{{Param: ros.P("mode", w.mode)}, {Param: ros.P("action_timeout", 3.0)}}
-	switch w.gen {
-	case GenerationAPrime:
-		ps = append(ps, ros.Declared{Param: ros.P("joint_velocity.lift", 0.3)}, ros.Declared{Param: ros.P("joint_velocity.arm", 0.4)})
-	case GenerationB:
-		for _, j := range []string{"lift_joint", "arm_joint", "wrist_yaw_joint", "wrist_pitch_joint", "wrist_roll_joint", "gripper_joint"} {
-			ps = append(ps, ros.Declared{Param: ros.P("joint_mode."+j, "position")})
-		}
-		ps = append(ps, ros.Declared{Param: ros.P("trajectory_server.mode", "target_priority")}, ros.Declared{Param: ros.P("trajectory_server.timeout", 5.0)},
-			ros.Declared{Param: ros.P("trajectory_server.strict_mode", false)}, ros.Declared{Param: ros.P("trajectory_server.default_tolerance", 0.05)},
-			ros.Declared{Param: ros.P("trajectory_server.loop_rate", 50.0)}, ros.Declared{Param: ros.P("trajectory_server.settle_before_return", false)})
-	case GenerationA: // it has no more
+// present is the mode that the driver is in: runstop first, then homing and stowing, then what was asked for.
+// The caller holds mu.
+func (w *Stretch) present() string {
+	switch {
+	case w.stopped:
+		return modeRunstopped
+	case w.doing != "":
+		return w.doing
 	}
-	w.params, err = ros.ServeParams(w.node, ps, func(set []ros.Param) error {
-		for _, p := range set {
-			if p.Name != "mode" {
-				continue
-			}
-			mode, err := ros.As[string](p)
-			if err != nil {
-				return err
-			}
-			w.enter(mode)
-		}
-		return nil
-	})
-	return err
+	return w.mode
 }
 
-// enter changes the mode and tells it.
-func (w *Stretch) enter(mode string) {
+func (w *Stretch) in(modes ...string) bool {
 	w.mu.Lock()
-	w.mode = mode
-	w.mu.Unlock()
-	if o := w.latched["mode"]; o != nil {
-		_ = o.Publish(context.Background(), &std_msgs.String{Data: mode})
-	}
+	defer w.mu.Unlock()
+	return slices.Contains(modes, w.present())
 }
 
-func (w *Stretch) serve() error {
-	trigger := func(name string, do func() string) error {
-		return w.keep(w.node.Serve(ros.ServiceOf[std_srvs.Trigger_Request, std_srvs.Trigger_Response](name), func(context.Context, msg.Message) (msg.Message, error) {
-			return &std_srvs.Trigger_Response{Success: true, Message: do()}, nil
-		}))
-	}
-	return errors.Join(
-		trigger("/stop_the_robot", func() string { w.body.halt(); w.replace(); return "Stopped the robot." }),
-		trigger("/home_the_robot", func() string { w.homed(); return "Homed the robot." }),
-		trigger("/stow_the_robot", func() string { return "Stowed the robot." }),
-		w.keep(w.node.Serve(ros.ServiceOf[std_srvs.SetBool_Request, std_srvs.SetBool_Response]("/runstop_the_robot"), func(_ context.Context, m msg.Message) (msg.Message, error) {
-			if q, is := m.(*std_srvs.SetBool_Request); is {
-				w.body.runstop(q.Data)
-				w.say("is_runstopped", &std_msgs.Bool{Data: q.Data})
-			}
-			return &std_srvs.SetBool_Response{Success: true}, nil
-		})),
-		w.keep(w.node.ServeAction(ros.ActionOf[control_msgs.FollowJointTrajectory_Goal, control_msgs.FollowJointTrajectory_Result, control_msgs.FollowJointTrajectory_Feedback](
-			"/follow_joint_trajectory",
-		), ros.ActionHandler{Accept: func(msg.Message) bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return !w.unhomed && w.mode != "teleop" && w.mode != "homing" && w.mode != "runstopped"
-		}, Run: w.follow})),
-	)
-}
-
-// homed is what homing ends with.
-func (w *Stretch) homed() {
+// change makes a change of what decides the mode, and tells the mode when it is another. In generation B that ends the
+// running goal.
+func (w *Stretch) change(f func()) {
 	w.mu.Lock()
-	w.unhomed = false
+	f()
+	now := w.present()
+	other := now != w.shown
+	w.shown = now
+	lucky := w.faults.SuccessAfterRunstop && w.stopped
 	w.mu.Unlock()
-	w.say("is_homed", &std_msgs.Bool{Data: true})
+	if !other {
+		return
+	}
+	w.say("mode", &std_msgs.String{Data: now})
+	if w.gen == GenerationB {
+		code, why := codeInvalid, "the mode changed to "+now
+		if lucky {
+			code, why = codeFine, ""
+		}
+		w.end(code, why)
+	}
+}
+
+// enter is the parameter mode. Generation B knows its forerunner's modes and means active by them.
+func (w *Stretch) enter(mode string) error {
+	if !slices.Contains(w.modes(), mode) {
+		return fmt.Errorf("there is no mode %q; there are %v", mode, w.modes())
+	}
+	if w.gen == GenerationB && mode != modeTeleop {
+		mode = modeActive
+	}
+	w.change(func() { w.mode = mode })
+	return nil
 }
 
 func (w *Stretch) say(topic string, m msg.Message) {
@@ -207,239 +225,150 @@ func (w *Stretch) say(topic string, m msg.Message) {
 	}
 }
 
-// replace ends the running goal for another; it returns the new one's own end.
-func (w *Stretch) replace() chan struct{} {
+var errNoAnswer = errors.New("wire: the handler returned nothing")
+
+func (w *Stretch) serve() error {
+	trigger := func(name string, do func(ctx context.Context) (bool, string, error)) error {
+		return w.keep(w.node.Serve(ros.ServiceOf[std_srvs.Trigger_Request, std_srvs.Trigger_Response](name), func(ctx context.Context, _ msg.Message) (msg.Message, error) {
+			if w.fault().DeadServices {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			ok, why, err := do(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &std_srvs.Trigger_Response{Success: ok, Message: why}, nil
+		}))
+	}
+	return errors.Join(
+		trigger("/stop_the_robot", w.stop),
+		trigger("/home_the_robot", w.home),
+		trigger("/stow_the_robot", w.stow),
+		w.keep(w.node.Serve(ros.ServiceOf[std_srvs.SetBool_Request, std_srvs.SetBool_Response]("/runstop_the_robot"), func(ctx context.Context, m msg.Message) (msg.Message, error) {
+			q, is := m.(*std_srvs.SetBool_Request)
+			if !is || w.fault().DeadServices {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			w.Runstop(q.Data)
+			return &std_srvs.SetBool_Response{Success: true}, nil
+		})),
+		w.serveGoals(),
+	)
+}
+
+// stop halts everything. Generation B's handler does so and returns nothing, which its callers get no answer from.
+func (w *Stretch) stop(context.Context) (bool, string, error) {
+	if !w.deaf() {
+		w.body.halt()
+		w.end(codePreempted, "stopped by a service")
+	}
+	if w.gen == GenerationB && !w.fault().StopAnswers {
+		return false, "", errNoAnswer
+	}
+	return true, "Stopped the robot.", nil
+}
+
+// Runstop is the button on the robot's head, and the service. While it homes, homing is lost.
+func (w *Stretch) Runstop(on bool) {
+	lost := false
+	w.body.runstop(on)
+	w.change(func() {
+		w.stopped = on
+		if lost = on && w.doing == modeHoming; lost {
+			w.unhomed = true
+		}
+	})
+	w.say("is_runstopped", &std_msgs.Bool{Data: on})
+	if lost {
+		w.say("is_homed", &std_msgs.Bool{})
+	}
+}
+
+// times of the robot's own routines.
+const (
+	homeTime = 8 * time.Second // after the arm is in; a robot takes about half a minute
+	taskTime = 30 * time.Second
+)
+
+func (w *Stretch) home(ctx context.Context) (bool, string, error) {
+	ok := w.routine(ctx, modeHoming, homeTime, []stance{{arm5: 0}})
+	if ok {
+		w.mu.Lock()
+		w.unhomed = false
+		w.mu.Unlock()
+		w.say("is_homed", &std_msgs.Bool{Data: true})
+		return true, "Homed the robot.", nil
+	}
+	return false, "Homing did not end.", nil
+}
+
+// stow: arm in, wrist folded, lift down.
+func (w *Stretch) stow(ctx context.Context) (bool, string, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.goal)
-	w.goal = make(chan struct{})
-	return w.goal
+	unhomed := w.unhomed
+	w.mu.Unlock()
+	if unhomed || !w.routine(ctx, modeStowing, 0, []stance{{arm5: 0}, {yaw: 3.14, pitch: 0, roll: 0}, {lift: 0.15}}) {
+		return false, "Stowing did not end.", nil
+	}
+	return true, "Stowed the robot.", nil
 }
 
-// follow takes the points one by one: their times mean nothing to generation A.
-func (w *Stretch) follow(ctx context.Context, _ ros.GoalID, m msg.Message, _ func(msg.Message)) (msg.Message, ros.GoalStatus) {
-	res := &control_msgs.FollowJointTrajectory_Result{}
-	g, is := m.(*control_msgs.FollowJointTrajectory_Goal)
-	if !is || len(g.Trajectory.Points) == 0 {
-		res.ErrorCode = control_msgs.FollowJointTrajectory_Result_INVALID_GOAL
-		return res, ros.GoalAborted
-	}
-	over := w.replace()
-	for _, p := range g.Trajectory.Points {
-		if len(p.Positions) != len(g.Trajectory.JointNames) {
-			res.ErrorCode = control_msgs.FollowJointTrajectory_Result_INVALID_GOAL
-			return res, ros.GoalAborted
-		}
-		moved := w.aim(g.Trajectory.JointNames, p.Positions)
-		if code, status := w.wait(ctx, over, moved); status != ros.GoalSucceeded {
-			res.ErrorCode = code
-			return res, status
-		}
-	}
-	return res, ros.GoalSucceeded
-}
+// stance is where joints are to be.
+type stance map[int]float64
 
-// aim sets the targets of a point; it returns the joints that are named.
-func (w *Stretch) aim(names []string, x []float64) (moved []int) {
-	w.body.mu.Lock()
-	defer w.body.mu.Unlock()
-	for i, n := range names {
-		j := map[string]int{"lift_joint": lift, "arm_joint": arm5, "wrist_yaw_joint": yaw, "wrist_pitch_joint": pitch, "wrist_roll_joint": roll}
-		k, known := j[n]
-		switch {
-		case known:
-			g := &w.body.joint[k]
-			if x[i] < g.lo-1e-3 || x[i] > g.hi+1e-3 {
-				continue // out of range: warned and dropped
-			}
-			g.target = math.Max(g.lo, math.Min(g.hi, x[i]))
-			moved = append(moved, k)
-		case strings.Contains(n, "gripper"):
-			w.body.jaw = x[i]
-			if x[i] < 0.002 { // shut: it presses
-				w.body.jaw = -0.02
-			}
+// routine takes the stances one by one and then waits; false says that it was stopped.
+func (w *Stretch) routine(ctx context.Context, mode string, then time.Duration, way []stance) bool {
+	began := false
+	w.change(func() {
+		if began = w.doing == "" && !w.stopped; began {
+			w.doing = mode
 		}
+	})
+	if !began || w.deaf() {
+		return false
 	}
-	return moved
-}
-
-// wait until a point is met, by each generation's test.
-func (w *Stretch) wait(ctx context.Context, over <-chan struct{}, moved []int) (int32, ros.GoalStatus) {
-	t := w.twin.Clock().Ticker(20 * time.Millisecond)
+	defer w.change(func() { w.doing = "" })
+	w.end(codePreempted, mode)
+	t := w.twin.Clock().Ticker(pollTime)
 	defer t.Stop()
-	most := 3 * time.Second
-	if w.gen == GenerationB {
-		most = 5 * time.Second
-	}
-	if p, ok := w.params.Get(map[bool]string{true: "trajectory_server.timeout", false: "action_timeout"}[w.gen == GenerationB]); ok {
-		if s, err := ros.As[float64](p); err == nil {
-			most = time.Duration(s * float64(time.Second))
-		}
-	}
-	began := w.twin.Clock().Now()
-	started := map[int]bool{}
-	done := ctx.Done()
-	for {
+	from, rested := w.twin.Clock().Now(), time.Time{}
+	for i := -1; ; {
 		select {
-		case <-over:
-			return -6, ros.GoalAborted
-		case <-done:
-			if !w.ignores {
-				w.hold()
-				return 0, ros.GoalCanceled
-			}
-			done = nil
+		case <-ctx.Done():
+			return false
 		case now := <-t.C():
-			if w.met(moved, started) {
-				return 0, ros.GoalSucceeded
-			}
-			if now.Sub(began) > most {
-				return -4, ros.GoalAborted
+			switch {
+			case w.in(modeRunstopped) || now.Sub(from) > taskTime+then:
+				return false
+			case i >= 0 && !w.there(way[i]):
+			case i+1 < len(way):
+				i++
+				rested = now
+				w.pose(way[i])
+			case now.Sub(rested) >= then:
+				return true
 			}
 		}
 	}
 }
 
-func (w *Stretch) hold() {
+func (w *Stretch) pose(s stance) {
 	w.body.mu.Lock()
 	defer w.body.mu.Unlock()
-	for i := range w.body.joint {
-		w.body.joint[i].halt()
+	for j, x := range s {
+		w.body.joint[j].aim(x)
 	}
 }
 
-// met: in generation A lift and arm must have started and stopped, the wrist be within half a radian; in B each joint be
-// within its tolerance.
-func (w *Stretch) met(moved []int, started map[int]bool) bool {
+func (w *Stretch) there(s stance) bool {
 	w.body.mu.Lock()
 	defer w.body.mu.Unlock()
-	all := true
-	for _, k := range moved {
-		g := w.body.joint[k]
-		off := math.Abs(w.body.q[k] - g.target)
-		started[k] = started[k] || g.running
-		switch {
-		case w.gen == GenerationB:
-			all = all && off < map[bool]float64{true: 0.01, false: 0.05}[k <= arm5]
-		case k <= arm5:
-			all = all && started[k] && !g.running
-		default:
-			all = all && off < 0.5
+	for j, x := range s {
+		if g := &w.body.joint[j]; g.x != x || g.running {
+			return false
 		}
 	}
-	return all
-}
-
-func (w *Stretch) advertise(description string, f StretchFaults) error {
-	joints, err1 := ros.Advertise[sensor_msgs.JointState](w.node, "/joint_states", ros.QoS{Reliable: true, Depth: 1})
-	odom, err2 := ros.Advertise[nav_msgs.Odometry](w.node, "/wheel_odom", ros.QoS{Reliable: true, Depth: 1})
-	power, err3 := ros.Advertise[sensor_msgs.BatteryState](w.node, "/battery", ros.Default())
-	lease, err4 := ros.Advertise[diagnostic_msgs.DiagnosticStatus](w.node, "/server_lease_holder", ros.Default())
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return err
-	}
-	w.closers = append(w.closers, joints, odom, power, lease)
-	w.outs = []out{
-		{3, func(ctx context.Context, now time.Time) error {
-			m := w.joints(now)
-			if m == nil {
-				return nil
-			}
-			return joints.Send(ctx, m)
-		}},
-		{3, func(ctx context.Context, now time.Time) error { return odom.Send(ctx, w.odometry(now)) }},
-		{100, func(ctx context.Context, now time.Time) error {
-			return power.Send(ctx, &sensor_msgs.BatteryState{Header: stamp(now), Percentage: 0.9, Voltage: 36, Present: true})
-		}},
-		{50, func(ctx context.Context, _ time.Time) error {
-			return lease.Send(ctx, &diagnostic_msgs.DiagnosticStatus{Name: "lease", Values: []diagnostic_msgs.KeyValue{{Key: "lease_holder", Value: f.Holder}, {Key: "lease_expired", Value: "False"}}})
-		}},
-	}
-	return w.state(description, f)
-}
-
-// state is the latched topics.
-func (w *Stretch) state(description string, f StretchFaults) error {
-	truth := func(b bool) msg.Message { return &std_msgs.Bool{Data: b} }
-	word := func(s string) msg.Message { return &std_msgs.String{Data: s} }
-	for _, l := range []struct {
-		name string
-		m    msg.Message
-	}{
-		{"is_homed", truth(!f.Unhomed)},
-		{"is_runstopped", truth(false)},
-		{"mode", word(w.mode)},
-		{"tool", word("eoa_wrist_dw4_tool_pg4")},
-		{"robot_description", word(description)},
-	} {
-		if l.name == "robot_description" && description == "" {
-			continue
-		}
-		var o ros.Outlet
-		var err error
-		if _, is := l.m.(*std_msgs.Bool); is {
-			var p ros.Publisher[*std_msgs.Bool]
-			p, err = ros.Advertise[std_msgs.Bool](w.node, "/"+l.name, ros.Latched())
-			o = p.Outlet
-		} else {
-			var p ros.Publisher[*std_msgs.String]
-			p, err = ros.Advertise[std_msgs.String](w.node, "/"+l.name, ros.Latched())
-			o = p.Outlet
-		}
-		if err != nil {
-			return err
-		}
-		w.closers = append(w.closers, o)
-		w.latched[l.name] = o
-		if err := o.Publish(context.Background(), l.m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// joints is joint_states: four stages, which generation A divides by five, and the two fingers.
-func (w *Stretch) joints(now time.Time) *sensor_msgs.JointState {
-	b := w.body
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.begun {
-		return nil
-	}
-	stages := 4.0
-	if w.gen == GenerationA {
-		stages = 5
-	}
-	m := &sensor_msgs.JointState{Header: stamp(now)}
-	add := func(name string, x, v float64) {
-		m.Name, m.Position, m.Velocity, m.Effort = append(m.Name, name), append(m.Position, x), append(m.Velocity, v), append(m.Effort, 0)
-	}
-	for i := range 3 {
-		add(fmt.Sprintf("wheel_%d_joint", i), 0, 0)
-	}
-	add("lift_joint", b.q[lift], b.v[lift])
-	for i := range 4 {
-		add(fmt.Sprintf("arm_l%d_joint", i+1), b.q[arm5]/stages, b.v[arm5]/stages)
-	}
-	add("wrist_yaw_joint", b.q[yaw], b.v[yaw])
-	add("wrist_pitch_joint", b.q[pitch], b.v[pitch])
-	add("wrist_roll_joint", b.q[roll], b.v[roll])
-	add("gripper_finger_left_joint", b.width/2, 0)
-	add("gripper_finger_right_joint", b.width/2, 0)
-	return m
-}
-
-func (w *Stretch) odometry(now time.Time) *nav_msgs.Odometry {
-	b := w.body
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := &nav_msgs.Odometry{Header: stamp(now), ChildFrameId: "base_footprint"}
-	m.Header.FrameId = "wheel_odom"
-	m.Pose.Pose.Position.X, m.Pose.Pose.Position.Y = b.base[0], b.base[1]
-	m.Pose.Pose.Orientation.Z, m.Pose.Pose.Orientation.W = math.Sincos(b.base[2] / 2)
-	s, c := math.Sincos(b.base[2])
-	m.Twist.Twist.Linear.X, m.Twist.Twist.Linear.Y = c*b.baseV[0]+s*b.baseV[1], c*b.baseV[1]-s*b.baseV[0]
-	m.Twist.Twist.Angular.Z = b.baseV[2]
-	return m
+	return true
 }
