@@ -37,14 +37,34 @@ type generator struct {
 	jogged  bool
 	jog     float64 // speed asked for
 	jogAt   time.Time
+	track   track
+}
+
+// track is a straight way in time, which generation B's time priority follows; none has no end.
+type track struct {
+	from       float64
+	begin, end time.Time
+}
+
+// at is where a generator on a track with that target is to be, and how fast.
+func (k track) at(target float64, now time.Time) (x, v float64) {
+	whole := k.end.Sub(k.begin).Seconds()
+	v = (target - k.from) / whole
+	return k.from + v*math.Max(0, now.Sub(k.begin).Seconds()), v
 }
 
 // braking is the greatest speed from which it stops within d.
 func (g *generator) braking(d float64) float64 { return math.Sqrt(2 * 0.9 * g.a * math.Max(0, d)) }
 
-func (g *generator) step(dt float64) (acc float64) {
+func (g *generator) step(dt float64, now time.Time) (acc float64) {
 	d := g.target - g.x
-	want := math.Copysign(math.Min(g.v, g.braking(math.Abs(d))), d)
+	most := math.Min(g.v, g.braking(math.Abs(d)))
+	want := math.Copysign(most, d)
+	timed := now.Before(g.track.end)
+	if timed {
+		x, v := g.track.at(g.target, now)
+		want = math.Max(-most, math.Min(most, v+trackGain*(x-g.x)))
+	}
 	if g.jogged {
 		want = math.Max(-math.Min(g.v, g.braking(g.x-g.lo)), math.Min(math.Min(g.v, g.braking(g.hi-g.x)), g.jog))
 	}
@@ -53,7 +73,7 @@ func (g *generator) step(dt float64) (acc float64) {
 		done = math.Abs(want) <= g.a*dt
 		g.target = g.x
 	}
-	if done && math.Abs(g.xd) <= 2*g.a*dt {
+	if done && !timed && math.Abs(g.xd) <= 2*g.a*dt {
 		acc = math.Max(-g.a, math.Min(g.a, -g.xd/dt))
 		g.x, g.xd, g.running = g.target, 0, false
 		return acc
@@ -69,7 +89,13 @@ func (g *generator) step(dt float64) (acc float64) {
 }
 
 // aim gives it a target.
-func (g *generator) aim(x float64) { g.target, g.jogged = x, false }
+func (g *generator) aim(x float64) { g.target, g.jogged, g.track = x, false, track{} }
+
+// follow gives it a target to be at at a time, in a straight way from where it is.
+func (g *generator) follow(x float64, begin, end time.Time) {
+	g.aim(x)
+	g.track = track{g.x, begin, end}
+}
 
 // turn gives it a speed.
 func (g *generator) turn(v float64, now time.Time) { g.jogged, g.jog, g.jogAt = true, v, now }
@@ -78,13 +104,14 @@ func (g *generator) turn(v float64, now time.Time) { g.jogged, g.jog, g.jogAt = 
 func (g *generator) halt() { g.aim(g.x + g.xd*math.Abs(g.xd)/(2*0.9*g.a)) }
 
 const (
-	baseAcc  = 0.25        // m/s^2, the body's default
-	turnAcc  = 2.0         // rad/s^2
-	baseMost = 0.6         // m/s
-	turnMost = 4.0         // rad/s
-	firmware = time.Second // the steppers' own velocity watchdog
-	jawSpeed = 0.08        // m/s of aperture
-	jawPress = -0.02       // aperture that a shut gripper goes on closing to
+	trackGain = 5.0         // 1/s: how hard a lag behind a track is made good
+	baseAcc   = 0.25        // m/s^2, the body's default
+	turnAcc   = 2.0         // rad/s^2
+	baseMost  = 0.6         // m/s
+	turnMost  = 4.0         // rad/s
+	firmware  = time.Second // the steppers' own velocity watchdog
+	jawSpeed  = 0.08        // m/s of aperture
+	jawPress  = -0.02       // aperture that a shut gripper goes on closing to
 )
 
 // body is the boards of a Stretch: generators of the joints, wheels with a watchdog, the gripper's servo, the runstop.
@@ -134,7 +161,7 @@ func (b *body) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 		if g.jogged && !b.forever && b.now.Sub(g.jogAt) > firmware {
 			g.halt()
 		}
-		a := g.step(dt)
+		a := g.step(dt, b.now)
 		axes[3+i] = sim.Drive{X: g.x, V: g.xd, A: a}
 	}
 	*jaw = sim.JawDrive{Aperture: b.jaw, Speed: jawSpeed}
@@ -163,7 +190,7 @@ func (b *body) begin() {
 func (b *body) drive(dt float64, axes []sim.Drive) {
 	s, c := math.Sincos(b.ref[2])
 	if b.shift.running {
-		a := b.shift.step(dt)
+		a := b.shift.step(dt, b.now)
 		b.refV = [3]float64{c * b.shift.xd, s * b.shift.xd, 0}
 		for i, k := range [3]float64{c, s, 0} {
 			b.ref[i] += b.refV[i] * dt

@@ -194,9 +194,11 @@ func TestStretchArmStages(t *testing.T) {
 		if truth := r.twin.Truth().Q[1]; !near(truth, 0.2, 0.003) || !near(sum, c.share*truth, 0.001) {
 			t.Errorf("%s: the stages sum to %.4f, the arm is out by %.4f", c.gen, sum, truth)
 		}
+		r.mu.Lock()
 		if _, has := r.q["arm_joint"]; has {
 			t.Error("joint_states has an arm_joint")
 		}
+		r.mu.Unlock()
 	}
 }
 

@@ -18,7 +18,7 @@ func TestStretchRunstop(t *testing.T) {
 		all(t, StretchFaults{SuccessAfterRunstop: lucky}, func(t *testing.T, r *rig, gen Generation) {
 			r.do("wrist_pitch_joint", 0) // level: gravity has a lever
 			r.pass(time.Second)
-			mode, at, jaw := r.words["mode"], r.joint("lift_joint"), r.twin.Truth().Aperture
+			mode, at, jaw := r.word("mode"), r.joint("lift_joint"), r.twin.Truth().Aperture
 			s, err := r.send([]string{"lift_joint"}, pt(0, at-0.3))
 			must(t, err)
 			r.until("motion", func() bool { return r.q["lift_joint"] < at-0.02 })
@@ -51,7 +51,7 @@ func TestStretchHoming(t *testing.T) {
 	done := make(chan bool, 1)
 	go func() { ok, _ := r.call(r.ctx, "/home_the_robot"); done <- ok }()
 	r.until("homing", func() bool { return r.words["mode"] == "homing" })
-	before := r.count
+	before := r.heard()
 	if ok := <-done; !ok {
 		t.Error("homing failed")
 	}
@@ -145,7 +145,7 @@ func TestStretchJointStatesGoBad(t *testing.T) {
 	r := onTheWire(t, GenerationA, StretchFaults{})
 	r.face.Set(func(f *StretchFaults) { f.FrozenJoints = true })
 	r.pass(200 * time.Millisecond)
-	at, stamp := r.joint("lift_joint"), r.at
+	at, stamp := r.joint("lift_joint"), r.twin.Clock().Now()
 	r.do("lift_joint", at-0.2).want(t, ros.GoalSucceeded, 0)
 	r.until("new stamps", func() bool { return r.at.Sub(stamp) > time.Second })
 	if q := r.twin.Truth().Q[0]; r.joint("lift_joint") != at || !near(q, at-0.2, 0.01) {
@@ -208,8 +208,8 @@ func TestStretchTeleop(t *testing.T) {
 func TestStretchFace(t *testing.T) {
 	has := map[Generation]string{GenerationA: "action_timeout", GenerationAPrime: "joint_velocity.lift", GenerationB: "joint_limit.lift_joint.upper"}
 	all(t, StretchFaults{}, func(t *testing.T, r *rig, gen Generation) {
-		if r.words["tool"] != toolParallel || r.words["robot_description"] != "<robot/>" || !r.truth["is_homed"] {
-			t.Errorf("%v %v", r.words, r.truth)
+		if r.word("tool") != toolParallel || r.word("robot_description") != "<robot/>" {
+			t.Errorf("%s, %s", r.word("tool"), r.word("robot_description"))
 		}
 		c, err := ros.NewParamClient(r.node, "/stretch_driver")
 		must(t, err)

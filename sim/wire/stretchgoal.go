@@ -141,51 +141,37 @@ func (w *Stretch) points(ctx context.Context, r *following, feedback func(msg.Me
 		mode = param(w, "trajectory_server.mode", mode)
 	}
 	began := w.twin.Clock().Now()
-	from := w.where(r)
-	before := time.Duration(0)
-	for _, p := range r.g.Trajectory.Points {
-		at := time.Duration(p.TimeFromStart.Sec)*time.Second + time.Duration(p.TimeFromStart.Nanosec)
-		pace := pacing{from: from, since: before, at: at, began: began}
-		switch mode {
-		case "time_priority":
-			pace.timed = at > before
-		case "adaptive_velocity":
-			w.slow(r, from, p.Positions, at-before)
+	for i, before := 0, began; i < len(r.g.Trajectory.Points); i++ {
+		p := r.g.Trajectory.Points[i]
+		at := began.Add(time.Duration(p.TimeFromStart.Sec)*time.Second + time.Duration(p.TimeFromStart.Nanosec))
+		var due time.Time
+		switch {
+		case mode == "time_priority" && at.After(before):
+			due = at
+		case mode == "adaptive_velocity":
+			w.slow(r, p.Positions, at.Sub(before))
 		}
-		first := p.Positions
-		if pace.timed {
-			first = between(from, p.Positions, 0)
-			for i, n := range r.g.Trajectory.JointNames {
-				if n == shiftJoint { // no time is kept for it
-					first[i] = p.Positions[i]
-				}
-			}
-		}
-		w.aim(r, first, true)
-		e, status := w.wait(ctx, r, p, pace, feedback)
-		w.slow(r, nil, nil, 0)
+		w.aim(r, p.Positions, before, due)
+		e, status := w.wait(ctx, r, p, due, i+1 < len(r.g.Trajectory.Points), feedback)
+		w.slow(r, nil, 0)
 		if status != ros.GoalSucceeded {
 			return e, status
 		}
-		from, before = p.Positions, at
+		before = at
 	}
 	return ended{}, ros.GoalSucceeded
 }
 
-// pacing is how a point is approached by time: between positions that are named in the goal's order.
-type pacing struct {
-	timed     bool
-	from      []float64
-	since, at time.Duration
-	began     time.Time
-}
-
-// wait until a point is met, by each generation's test.
-func (w *Stretch) wait(ctx context.Context, r *following, p trajectory_msgs.JointTrajectoryPoint, pace pacing, feedback func(msg.Message)) (ended, ros.GoalStatus) {
+// wait until a point is met, by each generation's test. One that is due at a time is not met before, and one that others
+// follow then is over.
+func (w *Stretch) wait(ctx context.Context, r *following, p trajectory_msgs.JointTrajectoryPoint, due time.Time, more bool, feedback func(msg.Message)) (ended, ros.GoalStatus) {
 	t := w.twin.Clock().Ticker(pollTime)
 	defer t.Stop()
 	most, done := w.patience(), ctx.Done()
 	began := w.twin.Clock().Now()
+	if due.After(began) {
+		began = due
+	}
 	for {
 		select {
 		case e := <-r.end:
@@ -201,17 +187,9 @@ func (w *Stretch) wait(ctx context.Context, r *following, p trajectory_msgs.Join
 			}
 			return ended{codePreempted, "cancelled"}, ros.GoalCanceled
 		case now := <-t.C():
-			ripe := true
-			if pace.timed {
-				share := float64(now.Sub(pace.began)-pace.since) / float64(pace.at-pace.since)
-				ripe = share >= 1
-				w.aim(r, between(pace.from, p.Positions, math.Max(0, math.Min(1, share))), false)
-				if !ripe {
-					began = now
-				}
-			}
 			feedback(w.progress(r, p, now))
-			if ripe && w.met(r) {
+			ripe := !now.Before(due)
+			if ripe && (!due.IsZero() && more || w.met(r)) {
 				return ended{}, ros.GoalSucceeded
 			}
 			if now.Sub(began) > most {
@@ -228,22 +206,13 @@ func statusOf(code int32) ros.GoalStatus {
 	return ros.GoalAborted
 }
 
-func between(a, b []float64, share float64) []float64 {
-	out := make([]float64, len(b))
-	for i := range b {
-		out[i] = a[i] + share*(b[i]-a[i])
-	}
-	return out
-}
-
 // patience is how long a point may take.
 func (w *Stretch) patience() time.Duration {
-	s := 0.0
+	name, s := "action_timeout", 3.0
 	if w.gen == GenerationB {
-		s = param(w, "trajectory_server.timeout", 5.0)
-	} else {
-		s = param(w, "action_timeout", 3.0)
+		name, s = "trajectory_server.timeout", 5.0
 	}
+	s = param(w, name, s)
 	return time.Duration(s * float64(time.Second))
 }
 
@@ -252,8 +221,8 @@ func outside(j int, x float64) bool {
 	return !(x >= s.lo-rangeMargin && x <= s.hi+rangeMargin)
 }
 
-// aim sets the targets of a point. What is out of range is dropped, never clipped; the goal goes on without it.
-func (w *Stretch) aim(r *following, x []float64, first bool) {
+// aim sets the targets of a point, with a time when it is due at one. What is out of range is dropped, never clipped; the goal goes on without it.
+func (w *Stretch) aim(r *following, x []float64, begin, due time.Time) {
 	r.joints, r.shifts, r.pinches = r.joints[:0], false, false
 	deaf := w.deaf()
 	w.body.mu.Lock()
@@ -267,14 +236,14 @@ func (w *Stretch) aim(r *following, x []float64, first bool) {
 			if r.moves[j] = g.moves; g.running {
 				r.moves[j]-- // one that moves already has started
 			}
-			if !deaf {
-				g.aim(math.Max(g.lo, math.Min(g.hi, x[i])))
+			if to := math.Max(g.lo, math.Min(g.hi, x[i])); !deaf && due.IsZero() {
+				g.aim(to)
+			} else if !deaf {
+				g.follow(to, begin, due)
 			}
 		case n == shiftJoint && !deaf:
 			r.shifts = true
-			if first { // it is relative
-				w.body.ahead(x[i])
-			}
+			w.body.ahead(x[i])
 		case isJaw(w.alias(n)):
 			r.pinches = true
 			if !deaf {
@@ -285,7 +254,7 @@ func (w *Stretch) aim(r *following, x []float64, first bool) {
 }
 
 // slow gives each joint the speed with which it takes as long as the point's time says; without positions, its own again.
-func (w *Stretch) slow(r *following, from, to []float64, in time.Duration) {
+func (w *Stretch) slow(r *following, to []float64, in time.Duration) {
 	all := spans()
 	w.body.mu.Lock()
 	defer w.body.mu.Unlock()
@@ -296,7 +265,7 @@ func (w *Stretch) slow(r *following, from, to []float64, in time.Duration) {
 		}
 		g := &w.body.joint[j]
 		if g.v = all[j].v; to != nil && in > 0 {
-			g.v = math.Max(1e-3, math.Min(g.v, math.Abs(to[i]-from[i])/in.Seconds()))
+			g.v = math.Max(1e-3, math.Min(g.v, math.Abs(to[i]-g.x)/in.Seconds()))
 		}
 	}
 }

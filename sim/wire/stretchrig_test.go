@@ -259,3 +259,16 @@ func (r *rig) runstop(on bool) {
 }
 
 func near(a, b, by float64) bool { return math.Abs(a-b) <= by }
+
+func (r *rig) word(topic string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.words[topic]
+}
+
+// heard is how many joint states came.
+func (r *rig) heard() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
+}
