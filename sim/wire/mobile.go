@@ -70,7 +70,7 @@ func (g *generator) step(dt float64, now time.Time) (acc float64) {
 	}
 	done := math.Abs(d) < 1e-4
 	if g.jogged {
-		done = math.Abs(want) <= g.a*dt
+		done = math.Abs(want) < 1e-6 || want > 0 && g.hi-g.x < 1e-4 || want < 0 && g.x-g.lo < 1e-4
 		g.target = g.x
 	}
 	if done && !timed && math.Abs(g.xd) <= 2*g.a*dt {

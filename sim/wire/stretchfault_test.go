@@ -72,6 +72,11 @@ func TestStretchHoming(t *testing.T) {
 		t.Error("homing succeeded under the runstop")
 	}
 	r.until("not homed", func() bool { return !r.truth["is_homed"] })
+	r.runstop(false)
+	r.until("the mode before", func() bool { return r.words["mode"] == "navigation" })
+	if _, err := r.send([]string{"lift_joint"}, pt(0, 0.5)); err == nil {
+		t.Error("a goal was taken though homing was lost")
+	}
 }
 
 func TestStretchStows(t *testing.T) {
@@ -98,7 +103,7 @@ func TestStretchStopService(t *testing.T) {
 		defer give()
 		done := make(chan error, 1)
 		go func() { _, err := r.call(ctx, "/stop_the_robot"); done <- err }()
-		s.end().want(t, ros.GoalAborted, codePreempted)
+		s.end().want(t, ros.GoalAborted, -6)
 		if gen == GenerationB {
 			r.pass(2 * time.Second)
 			select {
@@ -176,7 +181,7 @@ func TestStretchOtherHolder(t *testing.T) {
 	})
 	must(t, err)
 	at := r.joint("lift_joint")
-	r.do("lift_joint", at-0.1).want(t, ros.GoalAborted, codeLate)
+	r.do("lift_joint", at-0.1).want(t, ros.GoalAborted, -4)
 	if q := r.joint("lift_joint"); !near(q, at, 0.002) {
 		t.Errorf("the lift went to %v", q)
 	}
@@ -249,6 +254,7 @@ func TestStretchFace(t *testing.T) {
 		case <-r.ctx.Done():
 			t.Fatal("no tf")
 		}
+		r.do("lift_joint", r.joint("lift_joint")-0.1).want(t, ros.GoalSucceeded, 0)
 		must(t, r.twin.Reset(r.ctx, 2)) // the boards begin anew where the twin is now
 		r.pass(time.Second)
 		if v := r.twin.Truth().MaxSpeed; v["lift_joint"] > 0.02 || v["base_x"] > 0.02 {
