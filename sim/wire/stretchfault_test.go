@@ -108,7 +108,7 @@ func TestStretchStopService(t *testing.T) {
 			r.pass(2 * time.Second)
 			select {
 			case err := <-done:
-				t.Errorf("it was answered: %v", err)
+				t.Fatalf("it was answered: %v", err)
 			default:
 			}
 			give()
@@ -136,7 +136,7 @@ func TestStretchDeadServices(t *testing.T) {
 	r.pass(5 * time.Second)
 	select {
 	case err := <-done:
-		t.Errorf("it was answered: %v", err)
+		t.Fatalf("it was answered: %v", err)
 	default:
 	}
 	give()
