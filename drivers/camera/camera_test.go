@@ -127,7 +127,7 @@ func TestStream(t *testing.T) {
 		}
 	}()
 	defer close(live)
-	cam, err := Open(ctx, Config{Node: here, Name: "wrist", Color: "/c", Depth: "/d", Infos: "/i", Stall: 500 * time.Millisecond})
+	cam, err := Open(ctx, Config{Node: here, Name: "wrist", Color: "/c", Depth: "/d", Infos: "/i", Stall: 500 * time.Millisecond, Start: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,17 @@
 package camera
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
 	"math"
 
+	"viad/ros/msg/builtin_interfaces"
 	"viad/ros/msg/sensor_msgs"
 )
 
@@ -38,8 +44,8 @@ func decode(m *sensor_msgs.Image, deep bool) (*picture, error) {
 	if w <= 0 || h <= 0 || w > most || h > most {
 		return nil, fmt.Errorf("a picture of %d x %d pixels; sides of 1 to %d are taken", m.Width, m.Height, most)
 	}
-	p := &picture{w: w, h: h, stamp: int64(m.Header.Stamp.Sec)*1e9 + int64(m.Header.Stamp.Nanosec)}
-	px, colour := pixelOf(m.Encoding)
+	p := &picture{w: w, h: h, stamp: nanoseconds(m.Header.Stamp)}
+	px, known := pixelOf(m.Encoding)
 	size := px.size
 	if deep {
 		switch m.Encoding {
@@ -50,21 +56,51 @@ func decode(m *sensor_msgs.Image, deep bool) (*picture, error) {
 		default:
 			return nil, fmt.Errorf("depth is encoded as %q; 16UC1 (millimetres) and 32FC1 (metres) can be read", m.Encoding)
 		}
-	} else if !colour {
+	} else if !known {
 		return nil, fmt.Errorf("colour is encoded as %q; rgb8, bgr8, rgba8, bgra8 and mono8 can be read", m.Encoding)
 	}
 	step := int(m.Step)
 	if step < w*size || len(m.Data) < step*(h-1)+w*size {
 		return nil, fmt.Errorf("%d bytes with rows of %d do not hold %d x %d pixels of %d bytes", len(m.Data), m.Step, w, h, size)
 	}
+	p.sum = crc32.ChecksumIEEE(m.Data)
 	if deep {
 		p.depth = depths(m, w, h, step, size)
 		return p, nil
 	}
-	p.sum = crc32.ChecksumIEEE(m.Data)
 	p.rgb = colours(m, w, h, step, px)
 	return p, nil
 }
+
+// unpack reads a JPEG or a PNG. Its size is looked at before memory is taken for it.
+func unpack(m *sensor_msgs.CompressedImage) (*picture, error) {
+	conf, format, err := image.DecodeConfig(bytes.NewReader(m.Data))
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes that say %q are neither JPEG nor PNG: %w", len(m.Data), m.Format, err)
+	}
+	if conf.Width <= 0 || conf.Height <= 0 || conf.Width > most || conf.Height > most {
+		return nil, fmt.Errorf("a picture of %d x %d pixels; sides of 1 to %d are taken", conf.Width, conf.Height, most)
+	}
+	decoder := png.Decode
+	if format == "jpeg" {
+		decoder = jpeg.Decode
+	}
+	img, err := decoder(bytes.NewReader(m.Data))
+	if err != nil {
+		return nil, fmt.Errorf("a broken %s of %d bytes: %w", format, len(m.Data), err)
+	}
+	b := img.Bounds()
+	rgba := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
+	draw.Draw(rgba, rgba.Rect, img, b.Min, draw.Src)
+	p := &picture{w: b.Dx(), h: b.Dy(), stamp: nanoseconds(m.Header.Stamp), sum: crc32.ChecksumIEEE(m.Data)}
+	p.rgb = make([]byte, 0, 3*p.w*p.h)
+	for q := rgba.Pix; len(q) >= 4; q = q[4:] {
+		p.rgb = append(p.rgb, q[0], q[1], q[2])
+	}
+	return p, nil
+}
+
+func nanoseconds(t builtin_interfaces.Time) int64 { return int64(t.Sec)*1e9 + int64(t.Nanosec) }
 
 func colours(m *sensor_msgs.Image, w, h, step int, px pixel) []byte {
 	if m.Encoding == "rgb8" && step == 3*w {

@@ -28,12 +28,14 @@ type Config struct {
 
 	Name   string // lidar_left, lidar_right
 	Points string // topic of sensor_msgs/PointCloud2
+	Scan   string // or of sensor_msgs/LaserScan, whose points are in its own plane
 
 	Mount   sensor.Mount
 	Range   [2]float64 // metres; points nearer or farther are dropped
 	Sigma   float64    // metres along the ray
 	Latency time.Duration
 	Stall   time.Duration // silence that is an error; 0 is 2 s
+	Start   time.Duration // the same before the first cloud; 0 is 15 s
 }
 
 // most is how many points of one cloud are taken.
@@ -44,6 +46,9 @@ type Lidar struct {
 	c    Config
 	info sensor.Info
 	sub  ros.Subscription
+
+	topic  string
+	opened time.Time
 
 	mu     sync.Mutex
 	fresh  chan struct{}
@@ -58,8 +63,11 @@ var ErrClosed = errors.New("lidar: it was closed")
 
 // Open subscribes.
 func Open(_ context.Context, c Config) (*Lidar, error) {
-	if c.Node == nil || c.Name == "" || c.Points == "" {
-		return nil, errors.New("lidar: a node, a name and a topic of points are needed")
+	switch {
+	case c.Node == nil || c.Name == "" || (c.Points == "") == (c.Scan == ""):
+		return nil, errors.New("lidar: a node, a name and one topic, of points or of a scan, are needed")
+	case !(c.Range[0] >= 0 && c.Range[0] < c.Range[1]):
+		return nil, fmt.Errorf("lidar %s: a range from %v m to %v m holds no point", c.Name, c.Range[0], c.Range[1])
 	}
 	if c.Clock == nil {
 		c.Clock = robot.WallClock{}
@@ -70,28 +78,39 @@ func Open(_ context.Context, c Config) (*Lidar, error) {
 	if c.Stall == 0 {
 		c.Stall = 2 * time.Second
 	}
-	s := &Lidar{c: c, fresh: make(chan struct{}), info: sensor.Info{
+	if c.Start == 0 {
+		c.Start = max(15*time.Second, c.Stall)
+	}
+	s := &Lidar{c: c, topic: c.Points + c.Scan, opened: c.Clock.Now(), fresh: make(chan struct{}), info: sensor.Info{
 		Name: c.Name, Mount: c.Mount, HasPoints: true, Range: c.Range, Sigma: c.Sigma, Latency: c.Latency,
 	}}
 	var err error
-	s.sub, err = ros.Subscribe(c.Node, c.Points, ros.QoS{Depth: 2}, func(m *sensor_msgs.PointCloud2, i ros.Info) { s.take(m, i) })
+	if q := (ros.QoS{Depth: 2}); c.Scan != "" {
+		s.sub, err = ros.Subscribe(c.Node, c.Scan, q, func(m *sensor_msgs.LaserScan, i ros.Info) {
+			p, err := sweep(m, c.Range)
+			s.take(p, err, i)
+		})
+	} else {
+		s.sub, err = ros.Subscribe(c.Node, c.Points, q, func(m *sensor_msgs.PointCloud2, i ros.Info) {
+			p, err := decode(m, c.Range)
+			s.take(p, err, i)
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lidar %s: %w", c.Name, err)
 	}
 	return s, nil
 }
 
-func (s *Lidar) take(m *sensor_msgs.PointCloud2, i ros.Info) {
-	points, err := decode(m, s.c.Range)
+func (s *Lidar) take(points []float32, err error, i ros.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.why = fmt.Sprintf("%s: %v", s.c.Points, err)
+		s.why = fmt.Sprintf("%s: %v", s.topic, err)
 	} else {
-		now := s.c.Clock.Now()
-		received := i.Received
-		if received.After(now) || received.IsZero() {
-			received = now
+		received := s.c.Clock.Now()
+		if age := time.Since(i.Received); age > 0 && !i.Received.IsZero() {
+			received = received.Add(-age)
 		}
 		s.seq++
 		s.frame, s.why = &sensor.Frame{Info: &s.info, Seq: s.seq, Received: received, Stamp: received, Points: points}, ""
@@ -100,11 +119,31 @@ func (s *Lidar) take(m *sensor_msgs.PointCloud2, i ros.Info) {
 	s.fresh = make(chan struct{})
 }
 
+// sweep is the points of a scan, in its plane. Rays without an echo are dropped.
+func sweep(m *sensor_msgs.LaserScan, within [2]float64) ([]float32, error) {
+	first, step := float64(m.AngleMin), float64(m.AngleIncrement)
+	switch last := first + step*float64(len(m.Ranges)); {
+	case len(m.Ranges) > most:
+		return nil, fmt.Errorf("%d rays; at most %d are taken", len(m.Ranges), most)
+	case math.IsNaN(last) || math.IsInf(last, 0):
+		return nil, fmt.Errorf("rays from %v rad every %v rad are nowhere", m.AngleMin, m.AngleIncrement)
+	}
+	near, far := max(within[0], float64(m.RangeMin)), min(within[1], float64(m.RangeMax))
+	out := make([]float32, 0, 3*len(m.Ranges))
+	for i, r := range m.Ranges {
+		if d := float64(r); d >= near && d <= far {
+			sin, cos := math.Sincos(first + step*float64(i))
+			out = append(out, float32(d*cos), float32(d*sin), 0)
+		}
+	}
+	return out, nil
+}
+
 // decode reads the x, y and z of a cloud, wherever they stand in a point. Points that are not finite or out of range are
 // dropped.
 func decode(m *sensor_msgs.PointCloud2, within [2]float64) ([]float32, error) {
 	at := [3]int{-1, -1, -1}
-	wide := false
+	var kind uint8
 	for _, f := range m.Fields {
 		for k, n := range []string{"x", "y", "z"} {
 			if f.Name != n {
@@ -113,10 +152,13 @@ func decode(m *sensor_msgs.PointCloud2, within [2]float64) ([]float32, error) {
 			if f.Datatype != sensor_msgs.PointField_FLOAT32 && f.Datatype != sensor_msgs.PointField_FLOAT64 {
 				return nil, fmt.Errorf("%s has datatype %d; float32 and float64 can be read", n, f.Datatype)
 			}
-			at[k], wide = int(f.Offset), f.Datatype == sensor_msgs.PointField_FLOAT64
+			if f.Datatype != kind && kind != 0 {
+				return nil, errors.New("x, y and z are not of one datatype")
+			}
+			at[k], kind = int(f.Offset), f.Datatype
 		}
 	}
-	size := 4
+	size, wide := 4, kind == sensor_msgs.PointField_FLOAT64
 	if wide {
 		size = 8
 	}
@@ -175,13 +217,16 @@ func (s *Lidar) Frame(ctx context.Context, t time.Time) (*sensor.Frame, error) {
 		case f != nil && !f.Stamp.Before(t) && now.Sub(f.Received) < s.c.Stall:
 			return f, nil
 		}
-		since := began
-		if f != nil && f.Received.After(since) {
-			since = f.Received
+		end, limit := began.Add(s.c.Stall), s.c.Stall
+		switch first := s.opened.Add(s.c.Start); {
+		case f != nil && f.Received.After(began):
+			end = f.Received.Add(s.c.Stall)
+		case f == nil && first.After(end):
+			end, limit = first, s.c.Start
 		}
-		left := s.c.Stall - now.Sub(since)
+		left := end.Sub(now)
 		if left <= 0 {
-			return nil, fmt.Errorf("lidar %s: no points came on %s for %v: look at the lidar's node, its network cable and its power", s.c.Name, s.c.Points, s.c.Stall)
+			return nil, fmt.Errorf("lidar %s: no points came on %s for %v: look at the lidar's node, its network cable and its power", s.c.Name, s.topic, limit)
 		}
 		select {
 		case <-fresh:
@@ -197,11 +242,13 @@ func (s *Lidar) Facts() []robot.Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := robot.Fact{Name: s.c.Name}
-	switch {
+	switch now := s.c.Clock.Now(); {
 	case s.why != "":
 		f.Value = s.why
 	case s.frame == nil:
 		f.Value = "no points yet"
+	case now.Sub(s.frame.Received) >= s.c.Stall:
+		f.Value = fmt.Sprintf("no points on %s for %v", s.topic, now.Sub(s.frame.Received).Round(time.Second))
 	default:
 		f.Value = fmt.Sprintf("%d points, newest %v old", len(s.frame.Points)/3, s.c.Clock.Now().Sub(s.frame.Received).Round(time.Millisecond))
 	}
