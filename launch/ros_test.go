@@ -161,7 +161,7 @@ func TestRosDoctorNamesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, complaints := viadROS(t, 101, "doctor")
-	if code != ExitOK {
+	if code != ExitFailed || !strings.Contains(complaints, "problems were found; the report names each") {
 		t.Errorf("exit code %d: %s", code, complaints)
 	}
 	for _, w := range []string{"there are several nodes named /lab/robot", "/joint_states: the publisher of /lab/robot and the subscriber of /lab/robot do not talk: it publishes volatile, transient local is asked for", "iron or later"} {
@@ -170,8 +170,14 @@ func TestRosDoctorNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 	code, out, complaints = viadROS(t, 102, "doctor", "--wait", "200ms")
-	if code != ExitFailed || !strings.Contains(out, "ROS_DOMAIN_ID") || !strings.Contains(out, "firewall") || !strings.Contains(complaints, "nobody else was found in domain 102") {
+	first, _, _ := strings.Cut(out[strings.Index(out, "problems:"):], ";")
+	if code != ExitFailed || !strings.Contains(first, "only this host is looked at") || strings.Contains(out, "firewall") || !strings.Contains(out, "ROS_DOMAIN_ID") || !strings.Contains(complaints, "nobody else was found in domain 102") {
 		t.Errorf("alone: %d\n%s%s", code, out, complaints)
+	}
+	far := &rosDoctor{}
+	far.Wire, far.Domain = "dds", 102
+	if words := strings.Join(far.troubles(ros.Graph{}, &doctorReport{}), "\n"); !strings.Contains(words, "UDP ports 32900 to 33149") || strings.Contains(words, "--localhost") {
+		t.Errorf("alone on a network: %s", words)
 	}
 }
 

@@ -79,16 +79,27 @@ func (c *rosDoctor) Run(ctx context.Context, s streams) error {
 		} else {
 			err = r.print(s)
 		}
-		return errors.Join(err, c.alone2(g))
+		return errors.Join(err, c.verdict(g, r))
 	})
 }
 
-// alone2 makes the exit code tell that nobody is there; what to do has been printed.
-func (c *rosDoctor) alone2(g ros.Graph) error {
-	if c.Wire == "dds" && len(g.Peers) == 0 {
+// verdict makes the exit code tell that something is wrong; what to do has been printed.
+func (c *rosDoctor) verdict(g ros.Graph, r *doctorReport) error {
+	switch {
+	case c.Wire == "dds" && len(g.Peers) == 0:
 		return fmt.Errorf("nobody else was found in domain %d", c.Domain)
+	case len(r.Problems) > 0:
+		return fmt.Errorf("%s found; the report names each", counted(len(r.Problems), "problem was", "problems were"))
 	}
 	return nil
+}
+
+// counted is a number with the word that fits it.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (c *rosDoctor) report(n ros.Node, g ros.Graph) *doctorReport {
@@ -252,14 +263,18 @@ func (c *rosDoctor) troubles(g ros.Graph, r *doctorReport) (out []string) {
 	}
 	if len(g.Peers) == 0 {
 		base := 7400 + 250*c.Domain
-		out = append(out,
-			fmt.Sprintf("nobody answers in domain %d: compare with ROS_DOMAIN_ID on the robot (echo $ROS_DOMAIN_ID there)", c.Domain),
-			"a robot that runs with ROS_LOCALHOST_ONLY=1, or with a discovery server, SROS2 or Zenoh, is not seen from here at all",
-			fmt.Sprintf("multicast may not get through (Wi-Fi, VPN, containers): try --peer ROBOT_ADDRESS; if that finds it, multicast 239.255.0.1 port %d is what is blocked", base),
-			fmt.Sprintf("a firewall on either side may stop it: UDP ports %d to %d must be open in both directions", base, base+249))
 		if c.Localhost {
 			out = append(out, "only this host is looked at (--localhost, ROS_LOCALHOST_ONLY): for a robot on the network leave it out")
 		}
+		out = append(out,
+			fmt.Sprintf("nobody answers in domain %d: compare with ROS_DOMAIN_ID on the robot (echo $ROS_DOMAIN_ID there)", c.Domain),
+			"a robot that runs with a discovery server, SROS2 or Zenoh, or on another host with ROS_LOCALHOST_ONLY=1, is not seen from here at all")
+		if c.Localhost { // what stops packets between hosts does not stop these
+			return out
+		}
+		out = append(out,
+			fmt.Sprintf("multicast may not get through (Wi-Fi, VPN, containers): try --peer ROBOT_ADDRESS; if that finds it, multicast 239.255.0.1 port %d is what is blocked", base),
+			fmt.Sprintf("a firewall on either side may stop it: UDP ports %d to %d must be open in both directions", base, base+249))
 	}
 	silent := 0
 	for _, p := range g.Peers {
@@ -268,7 +283,7 @@ func (c *rosDoctor) troubles(g ros.Graph, r *doctorReport) (out []string) {
 		}
 	}
 	if silent > 0 && len(g.Topics)+len(g.Services) == 0 {
-		out = append(out, fmt.Sprintf("%d participants are seen and none of their endpoints: their announcements (multicast) reach us and our unicast does not reach them, or theirs not us; a firewall that lets only some UDP ports through looks like this", silent))
+		out = append(out, fmt.Sprintf("%s seen and none of their endpoints: their announcements (multicast) reach us and our unicast does not reach them, or theirs not us; a firewall that lets only some UDP ports through looks like this", counted(silent, "participant is", "participants are")))
 	}
 	for _, o := range r.Clocks {
 		if o.Seconds > clockWrong || o.Seconds < -clockWrong {
@@ -304,7 +319,9 @@ func (r *doctorReport) print(s streams) error {
 			{"domain", strconv.Itoa(r.Domain) + ", " + where}, {"ports", r.Ports}, {"interfaces", strings.Join(r.Interfaces, ", ")}, {"distribution", r.Distro},
 		}...)
 	}
-	rows = append(rows, []string{"graph", fmt.Sprintf("%d nodes, %d topics, %d services, %d actions", len(r.Nodes), r.Topics, r.Services, r.Actions)})
+	rows = append(rows, []string{"graph", strings.Join([]string{
+		counted(len(r.Nodes), "node", "nodes"), counted(r.Topics, "topic", "topics"), counted(r.Services, "service", "services"), counted(r.Actions, "action", "actions"),
+	}, ", ")})
 	if r.SimTime != "" {
 		rows = append(rows, []string{"simulated time", r.SimTime})
 	}

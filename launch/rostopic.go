@@ -227,7 +227,7 @@ func (c *rosTopicEcho) print(ctx context.Context, n ros.Node, s streams, info ro
 			return nil
 		case <-t.C:
 			if sub.Stats().Received == 0 {
-				fmt.Fprintf(s.err, "viad: nothing has come on %s in %v (%d publishers are matched); still waiting, Ctrl-C ends it\n", c.Topic, c.Wait, sub.Publishers())
+				fmt.Fprintf(s.err, "viad: nothing has come on %s in %v (%s matched); still waiting, Ctrl-C ends it\n", c.Topic, c.Wait, counted(sub.Publishers(), "publisher is", "publishers are"))
 			}
 		}
 	}
@@ -294,7 +294,7 @@ func (c *rosTopicHz) Run(ctx context.Context, s streams) error {
 				fmt.Fprintln(s.out, r.line(sub.Stats()))
 			case <-ctx.Done():
 				if r.count() == 0 {
-					return fmt.Errorf("nothing came on %s though %d publishers are matched: is it published at all, or do its packets get lost (viad ros doctor)?", c.Topic, sub.Publishers())
+					return fmt.Errorf("nothing came on %s though %s matched: is it published at all, or do its packets get lost (viad ros doctor)?", c.Topic, counted(sub.Publishers(), "publisher is", "publishers are"))
 				}
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 					return nil
@@ -326,7 +326,7 @@ func (r *rate) line(st ros.Stats) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.times) < 2 {
-		return fmt.Sprintf("no rate: %d messages so far", r.total)
+		return fmt.Sprintf("nothing new in this second; %s so far", counted(r.total, "message", "messages"))
 	}
 	n := len(r.times) - 1
 	least, most, sum, squares := math.Inf(1), 0.0, 0.0, 0.0
