@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"launch":       {"*"},
 	"launch/bench": {"*"},
 	"launch/e2e":   {"*"},
+	"launch/kill":  {"*"},
 	"launch/soak":  {"*"},
 
 	".ci/conformance/authproxy": {},

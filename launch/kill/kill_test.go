@@ -1,0 +1,298 @@
+package kill
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"viad/interface/operator"
+)
+
+// What is killed.
+const (
+	daemonKilled  = "daemon killed"
+	daemonStopped = "daemon stopped"
+	linkCut       = "link cut"
+	linkSilent    = "link silent"
+	bridgeGone    = "bridge gone"
+	actionGone    = "action server gone"
+	driverGone    = "robot's driver gone"
+	coreKilled    = "roscore killed"
+)
+
+// kill is one thing that dies and comes back.
+type kill struct {
+	name string
+	does func(s *scene) error
+	back func(s *scene) error
+	says []string // all of these are in what the daemon says of the motion; none: it cannot say anything
+}
+
+// kills are those of a cell.
+func (c cell) kills() []kill {
+	list := []kill{
+		{daemonKilled, func(s *scene) error { return s.signal(syscall.SIGKILL) }, (*scene).restart, nil},
+		{daemonStopped, func(s *scene) error { return s.signal(syscall.SIGSTOP) }, func(s *scene) error { return s.signal(syscall.SIGCONT) }, []string{"held up"}},
+		{actionGone, func(s *scene) error { return s.robot.node.die() }, func(s *scene) error { return s.robot.node.revive() }, []string{"went away"}},
+		{driverGone, func(s *scene) error { return s.robot.down() }, func(s *scene) error { return s.robot.up() }, []string{"look"}},
+	}
+	silent := func(on bool) func(*scene) error {
+		return func(s *scene) error { s.robot.mute.Store(on); return nil }
+	}
+	cable := func(state string) func(*scene) error {
+		return func(s *scene) error { s.robot.bridge.cable.set(state); return nil }
+	}
+	switch c.wire {
+	case "dds":
+		list = append(list, kill{linkSilent, silent(true), silent(false), []string{"look"}})
+	case "rosbridge":
+		list = append(list,
+			kill{linkCut, cable("cut"), cable(""), []string{"look"}},
+			kill{linkSilent, cable("silent"), cable(""), []string{"look"}},
+			kill{bridgeGone, func(s *scene) error { return s.robot.bridge.down() }, func(s *scene) error { return s.robot.bridge.up() }, []string{"look"}})
+	case "ros1":
+		list = append(list, kill{coreKilled, func(s *scene) error { return s.robot.core.kill() }, func(s *scene) error { return s.robot.core.up() }, []string{"look"}})
+	}
+	return list
+}
+
+// scene is one robot and one daemon.
+type scene struct {
+	t     *testing.T // of the case that runs
+	robot *machine
+	file  string
+	state string
+	d     *daemon
+	turn  int // of the way: to and fro
+}
+
+func TestKill(t *testing.T) {
+	for _, c := range cells() {
+		var todo []kill
+		for _, k := range c.kills() {
+			if wanted(c.name, k.name) {
+				todo = append(todo, k)
+			}
+		}
+		if len(todo) == 0 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, c)
+			for _, k := range todo {
+				if !t.Run(k.name, func(t *testing.T) { s.t = t; s.carryOut(k) }) {
+					s.anew(t)
+				}
+			}
+		})
+	}
+}
+
+func newScene(t *testing.T, c cell) *scene {
+	t.Helper()
+	m, set := c.start(t)
+	s := &scene{t: t, robot: m, file: launchFile(t, c.file, set), state: t.TempDir(), turn: 1}
+	if c.gen == "B" { // whose velocities go on for ever
+		guard := process(t, os.Stderr, "guard", s.file)
+		if err := guard.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = guard.Process.Signal(syscall.SIGTERM)
+			_ = guard.Wait()
+		})
+	}
+	s.d = startDaemon(t, s.file, s.state)
+	t.Cleanup(func() { s.end() })
+	s.d.ready(t, time.Minute)
+	return s
+}
+
+// end ends the daemon.
+func (s *scene) end() {
+	s.d.hangUp()
+	_ = s.d.cmd.Process.Signal(syscall.SIGCONT)
+	_ = s.d.cmd.Process.Signal(syscall.SIGTERM)
+	over := time.AfterFunc(20*time.Second, func() { _ = s.d.cmd.Process.Kill() })
+	<-s.d.rest
+	_ = s.d.cmd.Wait()
+	over.Stop()
+}
+
+// anew lets a case that failed be none of the next one's business.
+func (s *scene) anew(t *testing.T) {
+	t.Helper()
+	s.end()
+	s.d = startDaemon(t, s.file, s.state)
+	s.d.ready(t, time.Minute)
+}
+
+func (s *scene) signal(what syscall.Signal) error { return s.d.cmd.Process.Signal(what) }
+
+// restart is what systemd does.
+func (s *scene) restart() error {
+	s.d.gone()
+	s.d = startDaemon(s.t, s.file, s.state)
+	return nil
+}
+
+// told is what became of a call.
+type told struct {
+	text string
+	err  error
+	at   time.Time
+}
+
+// carryOut is one case.
+func (s *scene) carryOut(k kill) {
+	t := s.t
+	s.d.ready(t, 30*time.Second)
+	s.d.arm(t)
+	s.stageFar()
+	track := follow(t, s.robot.twin)
+	answer := make(chan told, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+		defer cancel()
+		text, _, err := s.d.call(ctx, "execute_waypoint", none{})
+		answer <- told{text, err, time.Now()}
+	}()
+	track.went(t, 0.06, 20*time.Second)
+	killed := time.Now()
+	if err := k.does(s); err != nil {
+		t.Fatal(err)
+	}
+	fast := track.speed(killed)
+
+	bound := s.robot.deadman()
+	<-time.After(bound + 2*time.Second)
+	after, coasted := track.halted(killed)
+	switch {
+	case fast < 0.03:
+		t.Errorf("the tool moved at %.3f m/s when it happened: that was not in mid-motion", fast)
+	case after > bound:
+		t.Errorf("the robot came to rest %v after it, the driver states %v", after.Round(time.Millisecond), bound)
+	}
+	halted := time.Now()
+	var what told
+	var status operator.Status
+	if k.name != daemonKilled && k.name != daemonStopped {
+		what, status = s.heard(answer, killed)
+	}
+	if err := k.back(s); err != nil {
+		t.Fatal(err)
+	}
+	if k.name == daemonKilled || k.name == daemonStopped {
+		what = <-answer
+	}
+	back := s.d.ready(t, 30*time.Second)
+	<-time.After(time.Second)
+	if by, who := track.moved(halted); by > samePlace {
+		t.Errorf("%s moved by %.4f after the halt, with nobody asking for it", who, by)
+	}
+	track.end()
+	did := s.d.arm(t)
+	s.again()
+	t.Logf("%-18s %-20s %.2f m/s, at rest after %4d ms (%d), coasted %3.0f mm, ready %.1f s after, %s | %s | status: %s %s", s.robot.name, k.name, fast, after.Milliseconds(), bound.Milliseconds(),
+		coasted*1e3, back.Seconds(), did, s.says(k, what), status.Mode, status.Fault)
+}
+
+// heard waits for the daemon's answer while what was killed is dead, and asks for its status.
+func (s *scene) heard(answer chan told, killed time.Time) (what told, status operator.Status) {
+	s.t.Helper()
+	select {
+	case what = <-answer:
+	case <-time.After(30 * time.Second):
+		s.t.Errorf("no answer %v after it", time.Since(killed).Round(time.Second))
+	}
+	a, err := s.d.ask(s.t.Context(), operator.OpStatus)
+	if err != nil {
+		s.t.Error(err)
+		return what, status
+	}
+	return what, *a.Status
+}
+
+// says checks what the daemon says of the motion.
+func (s *scene) says(k kill, w told) string {
+	s.t.Helper()
+	if k.says == nil {
+		if w.err == nil {
+			s.t.Errorf("a dead daemon answered: %s", w.text)
+		}
+		return "the call broke off"
+	}
+	if w.err != nil {
+		s.t.Errorf("the call: %v", w.err)
+		return ""
+	}
+	for _, words := range k.says {
+		if !strings.Contains(w.text, words) {
+			s.t.Errorf("it does not say %q: %s", words, w.text)
+		}
+	}
+	return strings.Join(strings.Fields(w.text), " ")
+}
+
+type none struct{}
+
+type by struct {
+	X float64 `json:"d_x"`
+	Y float64 `json:"d_y"`
+	Z float64 `json:"d_z"`
+}
+
+type byMetres struct {
+	X float64 `json:"dx_m"`
+	Y float64 `json:"dy_m"`
+	Z float64 `json:"dz_m"`
+}
+
+// must is a call that may not be refused.
+func (s *scene) must(tool string, args any) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	text, refused, err := s.d.call(ctx, tool, args)
+	if err != nil || refused {
+		s.t.Fatalf("%s: %v %s\n%s", tool, err, text, s.d.log)
+	}
+	return text
+}
+
+// stageFar stages a motion of some seconds at full speed, to and fro: of a Stretch with its base, lift and arm.
+func (s *scene) stageFar() {
+	s.t.Helper()
+	s.turn = -s.turn
+	way := float64(s.turn)
+	if s.robot.gen != "" {
+		s.must("reset_target", none{})
+		s.must("ee_robot_centric_translate", byMetres{Y: 0.4 * way, Z: 0.2 * way})
+		return
+	}
+	s.must("gripper_reset", none{})
+	for range 4 {
+		s.must("gripper_translate", by{Y: 0.1 * way})
+	}
+}
+
+// again is a small motion, which must reach its end.
+func (s *scene) again() {
+	s.t.Helper()
+	up := 0.03 * float64(s.turn)
+	if s.robot.gen != "" {
+		s.must("observe", none{})
+		s.must("reset_target", none{})
+		s.must("ee_robot_centric_translate", byMetres{Z: up})
+	} else {
+		s.must("screenshot", none{})
+		s.must("gripper_reset", none{})
+		s.must("gripper_translate", by{Z: up})
+	}
+	if text := s.must("execute_waypoint", none{}); !strings.Contains(text, "reached") {
+		s.t.Errorf("the next motion: %s", text)
+	}
+}

@@ -1,0 +1,194 @@
+package kill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"viad/drivers/franka"
+	"viad/drivers/stretch"
+	"viad/drivers/urdf"
+	"viad/ros"
+	"viad/ros/cdr"
+	"viad/ros/dds"
+	"viad/ros/interop"
+	"viad/ros/ros1"
+	"viad/ros/rtps"
+	"viad/sim"
+	"viad/sim/wire"
+)
+
+// cell is a robot behind one wire.
+type cell struct {
+	name, file, model string
+	gen               wire.Generation // of a Stretch's driver
+	wire              string          // dds, rosbridge, ros1
+}
+
+func cells() []cell {
+	return []cell{
+		{"franka-dds", "franka.yaml", "fr3", "", "dds"},
+		{"franka-rosbridge", "franka.yaml", "fr3", "", "rosbridge"},
+		{"panda-ros1", "panda-ros1.yaml", "panda", "", "ros1"},
+		{"stretch-dds-a", "stretch4.yaml", "stretch4", wire.GenerationA, "dds"},
+		{"stretch-dds-b", "stretch4.yaml", "stretch4", wire.GenerationB, "dds"},
+		{"stretch-rosbridge", "stretch4.yaml", "stretch4", wire.GenerationA, "rosbridge"},
+	}
+}
+
+// deadman is what the cell's driver states.
+func (c cell) deadman() time.Duration {
+	if c.gen != "" {
+		return new(stretch.Robot).Deadman()
+	}
+	return new(franka.Robot).Deadman()
+}
+
+// machine is the robot: a twin that stays, and the programs on its computer, which can be killed.
+type machine struct {
+	cell
+	t      *testing.T
+	domain int
+	twin   *sim.Twin
+	mute   atomic.Bool // no datagram of its DDS comes or goes
+	core   *core       // ROS 1
+	bridge *bridge
+	node   *split
+	stop   func() error // of the robot's programs; nil while they are dead
+}
+
+// face is the robot's nodes.
+type face interface {
+	Run(ctx context.Context) error
+	Close() error
+}
+
+// start puts the robot there and returns the settings by which a launch file finds it.
+func (c cell) start(t *testing.T) (*machine, settings) {
+	t.Helper()
+	m := &machine{cell: c, t: t}
+	s := m.wires()
+	world := "tabletop"
+	if c.gen != "" {
+		world = "room"
+	}
+	tw, err := sim.NewTwin(sim.Options{Robot: c.model, World: world, Seed: 1, Pace: sim.PaceReal, Light: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.twin = tw
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- tw.Run(ctx) }()
+	t.Cleanup(func() {
+		if err := m.down(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, sim.ErrOver) {
+			t.Error(err)
+		}
+		tw.Close()
+	})
+	if err := m.up(); err != nil {
+		t.Fatal(err)
+	}
+	return m, s
+}
+
+// wires makes what lies between the robot and the daemon.
+func (m *machine) wires() settings {
+	m.t.Helper()
+	if m.wire == "ros1" {
+		m.core = newCore(m.t)
+		return settings{{"master", m.core.addr}, {"host", "127.0.0.1"}}
+	}
+	domain, release, err := interop.Domain()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(release)
+	m.domain = domain
+	if m.wire == "rosbridge" {
+		m.bridge = newBridge(m.t, m.dds)
+		return settings{{"wire", "rosbridge"}, {"url", "ws://" + m.bridge.cable.addr()}}
+	}
+	return settings{{"domain", fmt.Sprint(domain)}}
+}
+
+func (m *machine) dds(name string) (ros.Node, error) {
+	return dds.Open(dds.Config{
+		Node: name, Domain: m.domain, Localhost: true, Distro: cdr.Jazzy,
+		Wire: func(rtps.Datagram) bool { return m.wire == "rosbridge" || !m.mute.Load() },
+	})
+}
+
+// open is a node on the robot's computer.
+func (m *machine) open(name string) (ros.Node, error) {
+	if m.wire != "ros1" {
+		return m.dds(name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return ros1.Dial(ctx, ros1.Config{Master: m.core.addr, Name: "/" + name, Host: "127.0.0.1"})
+}
+
+// up starts the robot's programs.
+func (m *machine) up() error {
+	actions := func() (ros.Node, error) { return m.open("actions") }
+	node, err := m.open("stretch_driver") // parameters are served under a node's own name
+	if err != nil {
+		return err
+	}
+	other, err := actions()
+	if err != nil {
+		return errors.Join(err, node.Close())
+	}
+	m.node = &split{Node: node, open: actions, other: other}
+	model, streams := m.model, wire.FrankaStreams()
+	if m.gen != "" {
+		model, streams = "stretch4_pg4", wire.StretchStreams()
+	}
+	text, err := urdf.Source(model)
+	if err != nil {
+		return err
+	}
+	var robot face
+	if m.gen != "" {
+		robot, err = wire.NewStretch(m.twin, m.node, m.gen, string(text), wire.StretchFaults{})
+	} else {
+		robot, err = wire.NewFranka(m.twin, m.node, string(text), wire.Faults{})
+	}
+	if err != nil {
+		return errors.Join(err, m.node.Close())
+	}
+	eyes, err := wire.NewSensors(m.twin, m.node, *pics, streams)
+	if err != nil {
+		return errors.Join(err, robot.Close(), m.node.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- robot.Run(ctx) }()
+	go func() { ended <- eyes.Run(ctx) }()
+	m.stop = func() error {
+		cancel()
+		return errors.Join(<-ended, <-ended, eyes.Close(), robot.Close(), m.node.Close())
+	}
+	return nil
+}
+
+// down kills them.
+func (m *machine) down() error {
+	if m.stop == nil {
+		return nil
+	}
+	err := m.stop()
+	m.stop = nil
+	if errors.Is(err, sim.ErrOver) {
+		return nil
+	}
+	return err
+}

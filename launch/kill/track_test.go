@@ -1,0 +1,162 @@
+package kill
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/spatial/r3"
+
+	"viad/drivers/geom"
+	"viad/sim"
+)
+
+// instant is where the robot truly was.
+type instant struct {
+	at   time.Time
+	q    []float64
+	base geom.SE2
+	tool r3.Vec
+}
+
+// track looks at the truth a hundred times a second until it is ended.
+type track struct {
+	twin *sim.Twin
+	quit chan struct{}
+	done sync.WaitGroup
+	mu   sync.Mutex
+	list []instant
+}
+
+func follow(t *testing.T, tw *sim.Twin) *track {
+	k := &track{twin: tw, quit: make(chan struct{})}
+	k.look()
+	k.done.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-k.quit:
+				return
+			case <-tick.C:
+				k.look()
+			}
+		}
+	})
+	t.Cleanup(k.end)
+	return k
+}
+
+func (k *track) look() {
+	tr := k.twin.Truth()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = append(k.list, instant{time.Now(), tr.Q, tr.Base, tr.Tool.P})
+}
+
+func (k *track) end() {
+	k.mu.Lock()
+	select {
+	case <-k.quit:
+	default:
+		close(k.quit)
+	}
+	k.mu.Unlock()
+	k.done.Wait()
+}
+
+func (k *track) all() []instant {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.list[:len(k.list):len(k.list)]
+}
+
+// Off by no more than this is the same place: metres and radians, since a joint is one or the other.
+const samePlace = 0.0015
+
+// off is by how much the joint or the base that differs most does.
+func off(a, b instant) (by float64, who string) {
+	more := func(d float64, name string) {
+		if d = math.Abs(d); d > by {
+			by, who = d, name
+		}
+	}
+	for i := range a.q {
+		more(a.q[i]-b.q[i], fmt.Sprintf("joint %d", i+1))
+	}
+	more(math.Hypot(a.base.X-b.base.X, a.base.Y-b.base.Y), "the base")
+	more(geom.WrapAngle(a.base.Yaw-b.base.Yaw), "the base's heading")
+	return by, who
+}
+
+// speed is how fast the tool was in the tenth of a second before, m/s.
+func (k *track) speed(at time.Time) float64 {
+	var from, to instant
+	for _, i := range k.all() {
+		if i.at.Before(at.Add(-100 * time.Millisecond)) {
+			from = i
+		}
+		if i.at.Before(at) {
+			to = i
+		}
+	}
+	if from.q == nil {
+		return 0
+	}
+	return r3.Norm(r3.Sub(to.tool, from.tool)) / to.at.Sub(from.at).Seconds()
+}
+
+// halted is how long after that the robot was first where it stayed, and how far the tool still went.
+func (k *track) halted(since time.Time) (after time.Duration, coasted float64) {
+	list := k.all()
+	end := list[len(list)-1]
+	last := list[0]
+	for i := len(list) - 1; i >= 0; i-- {
+		if by, _ := off(list[i], end); by > samePlace {
+			last = list[i]
+			break
+		}
+	}
+	for _, i := range list {
+		if !i.at.Before(since) {
+			coasted = r3.Norm(r3.Sub(end.tool, i.tool))
+			break
+		}
+	}
+	return max(0, last.at.Sub(since)), coasted
+}
+
+// moved is the largest distance from where it was at an instant, since then.
+func (k *track) moved(since time.Time) (by float64, who string) {
+	var from *instant
+	for _, i := range k.all() {
+		if i.at.Before(since) {
+			continue
+		}
+		if from == nil {
+			from = &i
+		}
+		if d, w := off(*from, i); d > by {
+			by, who = d, w
+		}
+	}
+	return by, who
+}
+
+// went waits until the tool has gone so far from where the track began.
+func (k *track) went(t *testing.T, metres float64, most time.Duration) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(most); ; <-tick.C {
+		list := k.all()
+		if r3.Norm(r3.Sub(list[len(list)-1].tool, list[0].tool)) > metres {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the robot does not begin to move within %v", most)
+		}
+	}
+}
