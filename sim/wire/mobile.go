@@ -32,6 +32,7 @@ type generator struct {
 	span
 	x, xd   float64
 	target  float64
+	asked   float64 // speed that came with the target; 0: its own
 	running bool
 	moves   int // times that it started
 	jogged  bool
@@ -59,6 +60,9 @@ func (g *generator) braking(d float64) float64 { return math.Sqrt(2 * 0.9 * g.a 
 func (g *generator) step(dt float64, now time.Time) (acc float64) {
 	d := g.target - g.x
 	most := math.Min(g.v, g.braking(math.Abs(d)))
+	if g.asked > 0 {
+		most = math.Min(most, g.asked)
+	}
 	want := math.Copysign(most, d)
 	timed := now.Before(g.track.end)
 	if timed {
@@ -88,8 +92,8 @@ func (g *generator) step(dt float64, now time.Time) (acc float64) {
 	return dv / dt
 }
 
-// aim gives it a target.
-func (g *generator) aim(x float64) { g.target, g.jogged, g.track = x, false, track{} }
+// aim gives it a target, which it goes to with its own speed.
+func (g *generator) aim(x float64) { g.target, g.asked, g.jogged, g.track = x, 0, false, track{} }
 
 // follow gives it a target to be at at a time, in a straight way from where it is.
 func (g *generator) follow(x float64, begin, end time.Time) {

@@ -202,10 +202,27 @@ func TestStretchArmStages(t *testing.T) {
 	}
 }
 
+// A point's velocities are those to move with in generations A and A': 0.1 m with 0.05 m/s and 0.3 m/s^2 are 2.17 s. B has
+// its own.
+func TestStretchSpeedOfAPoint(t *testing.T) {
+	all(t, StretchFaults{}, func(t *testing.T, r *rig, gen Generation) {
+		p := pt(0, r.joint("lift_joint")-0.1)
+		p.Velocities = []float64{0.05}
+		from := r.twin.Clock().Now()
+		s, err := r.send([]string{"lift_joint"}, p)
+		must(t, err)
+		s.end().want(t, ros.GoalSucceeded, 0)
+		took := r.twin.Clock().Now().Sub(from).Seconds()
+		if gen == GenerationB && took > 1.6 || gen != GenerationB && !near(took, 2.17, 0.25) {
+			t.Errorf("it took %.2f s", took)
+		}
+	})
+}
+
 // The compliant gripper's goals: percent, a finger's angle, the angle between both. All three are an aperture of 36.3 mm,
 // and each finger is then 0.1 rad out.
 func TestStretchGripperUnits(t *testing.T) {
-	goal := map[Generation]float64{GenerationA: 2 * 0.18205 * math.Sin(0.1) / 0.15 * 300, GenerationAPrime: 0.1, GenerationB: 0.2}
+	goal := map[Generation]float64{GenerationA: 400*0.1/math.Asin(0.075/0.18205) - 100, GenerationAPrime: 0.1, GenerationB: 0.2}
 	all(t, StretchFaults{Tool: toolCompliant}, func(t *testing.T, r *rig, gen Generation) {
 		r.do("gripper_joint", goal[gen])
 		r.until("the fingers", func() bool { return near(r.q["gripper_finger_left_joint"], 0.1, 0.005) })

@@ -134,7 +134,7 @@ func (w *Stretch) wellFormed(g *control_msgs.FollowJointTrajectory_Goal) (int32,
 	return codeFine, ""
 }
 
-// points takes the points one by one. Their times mean nothing to generation A.
+// points takes the points one by one. To generation A their times mean nothing, their velocities are those to move with.
 func (w *Stretch) points(ctx context.Context, r *following, feedback func(msg.Message)) (ended, ros.GoalStatus) {
 	mode := "target_priority"
 	if w.gen == GenerationB {
@@ -151,7 +151,7 @@ func (w *Stretch) points(ctx context.Context, r *following, feedback func(msg.Me
 		case mode == "adaptive_velocity":
 			w.slow(r, p.Positions, at.Sub(before))
 		}
-		w.aim(r, p.Positions, before, due)
+		w.aim(r, p, before, due)
 		e, status := w.wait(ctx, r, p, due, i+1 < len(r.g.Trajectory.Points), feedback)
 		w.slow(r, nil, 0)
 		if status != ros.GoalSucceeded {
@@ -222,7 +222,8 @@ func outside(j int, x float64) bool {
 }
 
 // aim sets the targets of a point, with a time when it is due at one. What is out of range is dropped, never clipped; the goal goes on without it.
-func (w *Stretch) aim(r *following, x []float64, begin, due time.Time) {
+func (w *Stretch) aim(r *following, p trajectory_msgs.JointTrajectoryPoint, begin, due time.Time) {
+	x := p.Positions
 	r.joints, r.shifts, r.pinches = r.joints[:0], false, false
 	deaf := w.deaf()
 	w.body.mu.Lock()
@@ -240,6 +241,9 @@ func (w *Stretch) aim(r *following, x []float64, begin, due time.Time) {
 				g.aim(to)
 			} else if !deaf {
 				g.follow(to, begin, due)
+			}
+			if !deaf && w.gen != GenerationB && i < len(p.Velocities) {
+				g.asked = math.Abs(p.Velocities[i])
 			}
 		case n == shiftJoint && !deaf:
 			r.shifts = true

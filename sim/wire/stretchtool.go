@@ -16,8 +16,9 @@ const (
 
 const (
 	fingerLength = 0.18205 // m, of the compliant gripper
-	compliantMax = 0.150   // m, its aperture at 300 percent
+	compliantMax = 0.150   // m, its aperture at 300 percent; at -100 it is shut, and the angle is linear between
 	fullPercent  = 300.0
+	shutPercent  = -100.0
 	jawShut      = 0.002 // m: an aperture below it presses
 	shiftJoint   = "translate_mobile_base"
 	jawJoint     = "gripper_joint"
@@ -29,7 +30,7 @@ func (w *Stretch) aperture(x float64) float64 {
 	if w.tool == toolCompliant {
 		switch w.gen {
 		case GenerationA:
-			x *= compliantMax / fullPercent
+			x = 2 * fingerLength * math.Sin(math.Asin(compliantMax/2/fingerLength)*(x-shutPercent)/(fullPercent-shutPercent))
 		case GenerationAPrime:
 			x = 2 * fingerLength * math.Sin(x)
 		case GenerationB:
