@@ -29,14 +29,15 @@ const (
 
 // commands is the command line.
 type commands struct {
-	Run     runCommand     `cmd:"" help:"Run the daemon of a launch file: agents over HTTP, people on the page."`
-	Stdio   stdioCommand   `cmd:"" help:"Serve the tools of a launch file on stdin and stdout, for a client that starts its own server."`
-	Check   checkCommand   `cmd:"" help:"Read and check a launch file, and start nothing."`
-	Token   tokenCommand   `cmd:"" help:"Make a token and the line that goes into the launch file."`
-	Ros     rosCommand     `cmd:"" help:"Look at a ROS graph, with no ROS installed."`
-	Twin    twinCommand    `cmd:"" help:"Run a robot in physics behind its own ROS topics and actions, for a launch file of a real one."`
-	Guard   guardCommand   `cmd:"" help:"Stop a Stretch's base when the daemon of a launch file falls silent: beside drivers that repeat the last velocity for ever."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run     runCommand         `cmd:"" help:"Run the daemon of a launch file: agents over HTTP, people on the page."`
+	Stdio   stdioCommand       `cmd:"" help:"Serve the tools of a launch file on stdin and stdout, for a client that starts its own server."`
+	Check   checkCommand       `cmd:"" help:"Read and check a launch file, and start nothing."`
+	Token   tokenCommand       `cmd:"" help:"Make a token and the line that goes into the launch file."`
+	Ros     rosCommand         `cmd:"" help:"Look at a ROS graph, with no ROS installed."`
+	Twin    twinCommand        `cmd:"" help:"Run a robot in physics behind its own ROS topics and actions, for a launch file of a real one."`
+	Control twinControlCommand `cmd:"" name:"twin-control" help:"Look behind the sensors of a running twin, reset its world, switch its faults, cut its link, press its stop."`
+	Guard   guardCommand       `cmd:"" help:"Stop a Stretch's base when the daemon of a launch file falls silent: beside drivers that repeat the last velocity for ever."`
+	Version versionCommand     `cmd:"" help:"Print the version."`
 }
 
 type fileArgument struct {
@@ -103,7 +104,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("viad"), kong.Writers(io.out, io.err), kong.Exit(func(code int) { exit = code }),
 		kong.Description("viad lets an AI agent drive a robot: it shows what the robot sees with a virtual gripper in it, and moves the robot to where the agent has put that."),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
+		faultVars(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
 	if err != nil {
 		fmt.Fprintln(io.err, "viad:", err)
 		return ExitFailed

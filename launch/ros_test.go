@@ -196,7 +196,7 @@ func TestRosEnvironment(t *testing.T) {
 // parses says whether the command line takes the arguments.
 func parses(args []string) bool {
 	var c commands
-	p, err := kong.New(&c, kong.Name("viad"), kong.Exit(func(int) {}))
+	p, err := kong.New(&c, kong.Name("viad"), faultVars(), kong.Exit(func(int) {}))
 	if err != nil {
 		return false
 	}

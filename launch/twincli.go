@@ -35,77 +35,10 @@ type twinCommand struct {
 	Rate       float64  `default:"4" help:"Pictures a second of each camera."`
 	Cert       string   `help:"Certificate of the rosbridge, PEM; with --key it speaks TLS." type:"path" placeholder:"FILE"`
 	Key        string   `help:"Key of the certificate, PEM." type:"path" placeholder:"FILE"`
-	Fault      []string `help:"How the robot misbehaves; may be given again. An arm: ignore-cancel, success-early, stale-hand, slow-recovery, user-stop, silent-joints, nan-joint, unhomed, rival. A stretch4: ignore-cancel, success-after-runstop, position-only, four-stages, stop-answers, frozen-joints, silent-joints, quiet-tasks, dead-services, forever, unhomed, teleop, other-holder, compliant-gripper." placeholder:"NAME"`
-}
+	Fault      []string `help:"How the robot misbehaves; may be given again. An arm: ${arm_faults}. A stretch4: ${stretch_faults}. Either: ${camera_faults}." placeholder:"NAME"`
+	Control    string   `help:"Unix socket at which viad twin-control looks behind the sensors, resets the world and switches faults while it runs." type:"path" placeholder:"FILE"`
 
-// faults reads the names of the flag.
-func (c *twinCommand) faults() (simwire.Faults, error) {
-	var f simwire.Faults
-	for _, n := range c.Fault {
-		switch n {
-		case "ignore-cancel":
-			f.IgnoreCancel = true
-		case "success-early":
-			f.SuccessEarly = true
-		case "stale-hand":
-			f.StaleHand = true
-		case "slow-recovery":
-			f.Recovery = 16 * time.Second
-		case "user-stop":
-			f.UserStop = true
-		case "silent-joints":
-			f.SilentJoints = true
-		case "nan-joint":
-			f.NaNJoint = true
-		case "unhomed":
-			f.Unhomed = true
-		case "rival":
-			f.Rival = "somebody_elses_controller"
-		default:
-			return f, usageError{fmt.Errorf("there is no fault %q; viad twin --help lists them", n)}
-		}
-	}
-	return f, nil
-}
-
-// stretchFaults reads the names of the flag for a Stretch.
-func (c *twinCommand) stretchFaults() (simwire.StretchFaults, error) {
-	var f simwire.StretchFaults
-	for _, n := range c.Fault {
-		switch n {
-		case "ignore-cancel":
-			f.IgnoreCancel = true
-		case "success-after-runstop":
-			f.SuccessAfterRunstop = true
-		case "position-only":
-			f.PositionOnly = true
-		case "four-stages":
-			f.FourStages = true
-		case "stop-answers":
-			f.StopAnswers = true
-		case "frozen-joints":
-			f.FrozenJoints = true
-		case "silent-joints":
-			f.SilentJoints = true
-		case "quiet-tasks":
-			f.QuietTasks = true
-		case "dead-services":
-			f.DeadServices = true
-		case "forever":
-			f.Forever = true
-		case "unhomed":
-			f.Unhomed = true
-		case "teleop":
-			f.Mode = "teleop"
-		case "other-holder":
-			f.Holder = "somebody_else"
-		case "compliant-gripper":
-			f.Tool = "eoa_wrist_dw4_tool_sg4"
-		default:
-			return f, usageError{fmt.Errorf("a stretch4 has no fault %q; viad twin --help lists them", n)}
-		}
-	}
-	return f, nil
+	link *cable // of the robot to everybody else; nil when nobody can cut it
 }
 
 // Run runs until the process is told to end.
@@ -113,6 +46,9 @@ func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
 	put, err := c.face()
 	if err != nil {
 		return err
+	}
+	if c.Control != "" {
+		c.link = new(cable)
 	}
 	if (c.Cert == "") != (c.Key == "") || c.Cert != "" && c.Rosbridge == "" {
 		return usageError{errors.New("--cert and --key go together, and with --rosbridge")}
@@ -151,6 +87,9 @@ func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
 		return startError{err}
 	}
 	defer func() { err = errors.Join(err, eyes.Close()) }()
+	for _, n := range c.Fault {
+		switchCameras(eyes, n, true)
+	}
 	parts := []part{{"twin", tw.Run}, {"robot", face.Run}, {"cameras", eyes.Run}}
 	if c.Rosbridge != "" {
 		bridge, err := c.node(ctx, "rosbridge_websocket")
@@ -163,6 +102,13 @@ func (c *twinCommand) Run(ctx context.Context, s streams) (err error) {
 			return startError{err}
 		}
 		parts = append(parts, part{"rosbridge", serve})
+	}
+	if c.Control != "" {
+		desk, err := listenTwin(ctx, c.Control, c.desk(tw, face, eyes))
+		if err != nil {
+			return startError{err}
+		}
+		parts = append(parts, part{"control", desk.Run})
 	}
 	if err := c.said(s.out); err != nil {
 		return err
@@ -235,6 +181,9 @@ func (c *twinCommand) said(w io.Writer) error {
 		look = "ROS_MASTER_URI=http://" + c.Master + " rostopic list"
 	}
 	_, err := fmt.Fprintf(w, "a %s in physics, seed %d, on its own wire: %s\n  look     %s\n  drive    viad run %s\n", c.Robot, c.Seed, where, look, file)
+	if err == nil && c.Control != "" {
+		_, err = fmt.Fprintf(w, "  control  viad twin-control %s truth\n", c.Control)
+	}
 	return err
 }
 
@@ -253,7 +202,7 @@ func (c *twinCommand) node(ctx context.Context, name string) (ros.Node, error) {
 	if !ok || c.Domain < 0 || c.Domain > rosDomains {
 		return nil, usageError{fmt.Errorf("--distro %s or --domain %d is not known", c.Distro, c.Domain)}
 	}
-	n, err := dds.Open(dds.Config{Node: name, Domain: c.Domain, Localhost: !c.Network, Distro: distro, Log: log})
+	n, err := dds.Open(dds.Config{Node: name, Domain: c.Domain, Localhost: !c.Network, Distro: distro, Log: log, Wire: c.link.wire()})
 	if err != nil {
 		return nil, startError{err}
 	}

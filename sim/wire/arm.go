@@ -27,19 +27,6 @@ const (
 	stillSpeed  = 0.01 // rad/s: stopped_velocity_tolerance of the trajectory controller
 )
 
-// Faults are how the robot's side misbehaves; each was seen on real robots.
-type Faults struct {
-	IgnoreCancel bool          // a cancelled goal goes on to its end
-	SuccessEarly bool          // a goal succeeds at once, and the arm goes on
-	StaleHand    bool          // the hand's last width is published with new stamps
-	Recovery     time.Duration // how long a recovery takes; 0 is 0.4 s
-	UserStop     bool          // the user stop is pressed
-	SilentJoints bool          // joint states cease
-	NaNJoint     bool          // the fourth joint is no number
-	Unhomed      bool          // the hand was not homed since power-up
-	Rival        string        // another controller that has the joints
-}
-
 // run is a goal being followed.
 type run struct {
 	path  spline
