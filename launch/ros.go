@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"viad/ros"
 	"viad/ros/cdr"
@@ -75,6 +78,9 @@ func (f *rosFlags) config(log *slog.Logger) (dds.Config, error) {
 	if f.Domain < 0 || f.Domain > rosDomains {
 		return dds.Config{}, usageError{fmt.Errorf("the domain is %d; it is from 0 to %d (--domain, ROS_DOMAIN_ID)", f.Domain, rosDomains)}
 	}
+	if f.Wait <= 0 {
+		return dds.Config{}, usageError{fmt.Errorf("--wait is %v; others need some time to answer, 3s is usual", f.Wait)}
+	}
 	local := f.Localhost || os.Getenv("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST"
 	return dds.Config{Node: "viad_ros_" + strconv.Itoa(os.Getpid()), Domain: f.Domain, Localhost: local, Peers: f.Peer, Interfaces: f.Interface, Distro: distro, Log: log}, nil
 }
@@ -111,17 +117,57 @@ func (f *rosFlags) open(ctx context.Context, s streams) (ros.Node, error) {
 	return n, nil
 }
 
-// with opens a node for f, and closes it.
-func (f *rosFlags) with(ctx context.Context, s streams, do func(context.Context, ros.Node) error) error {
-	n, err := f.open(ctx, s)
+var errInterrupted = errors.New("interrupted before it was done")
+
+// with opens a node for f, and closes it. It ends when the output does: who reads it may have seen enough.
+func (f *rosFlags) with(ctx context.Context, s *streams, do func(context.Context, ros.Node) error) error {
+	n, err := f.open(ctx, *s)
 	if err != nil {
 		return err
 	}
-	err = do(ctx, n)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // Ctrl-C is how one ends it
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &sink{to: s.out, broken: cancel}
+	s.out = out
+	err = do(run, n)
+	switch cut := out.failure(); {
+	case errors.Is(cut, syscall.EPIPE):
+		err = nil
+	case cut != nil:
+		err = fmt.Errorf("the output cannot be written: %w", cut)
+	case err != nil && err == ctx.Err(): //nolint:errorlint // one that says more is kept
+		err = errInterrupted
 	}
 	return errors.Join(err, n.Close())
+}
+
+// sink is an output that may break.
+type sink struct {
+	to     io.Writer
+	broken func()
+	mu     sync.Mutex
+	err    error
+}
+
+// Write writes until it has failed once.
+func (o *sink) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(b)
+	if err != nil {
+		o.err = err
+		o.broken()
+	}
+	return n, err
+}
+
+func (o *sink) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 // What discovery takes: an answer to our first announcement comes at once, and the endpoints shortly after.
@@ -160,7 +206,7 @@ func (f *rosFlags) look(ctx context.Context, n ros.Node, done func(ros.Graph) bo
 		case <-ctx.Done():
 			t.Stop()
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return g, ctx.Err()
+				return g, errInterrupted
 			}
 			return g, nil
 		}
@@ -179,9 +225,44 @@ func (f *rosFlags) alone(g ros.Graph) error {
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+		cells := make([]string, len(r))
+		for i, c := range r {
+			cells[i] = plain(c)
+		}
+		if _, err := fmt.Fprintln(t, strings.Join(cells, "\t")); err != nil {
+			return err
+		}
 	}
 	return t.Flush()
+}
+
+// lines prints one text a line.
+func lines(w io.Writer, texts []string) error {
+	for _, l := range texts {
+		if _, err := fmt.Fprintln(w, plain(l)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain is s with what a terminal would obey, and what cannot be seen, as escapes: names are whatever others call themselves.
+func plain(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b.WriteString(s[:n])
+		} else {
+			q := strconv.Quote(s[:n])
+			b.WriteString(q[1 : len(q)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -195,7 +276,7 @@ func newMessage(typ string) (msg.Message, error) {
 	if m, ok := all.New(typ); ok {
 		return m, nil
 	}
-	return nil, fmt.Errorf("viad has no definition of %s, so that it can be listed and measured (viad ros topic hz) but not printed", typ)
+	return nil, fmt.Errorf("viad has no definition of %s, so that it can be listed and measured (viad ros topic hz) but not printed", plain(typ))
 }
 
 // opaque stands for a message whose definition is not there; it can be subscribed to, not read.
@@ -238,7 +319,7 @@ func nearest(name string, all []string) string {
 	var near []string
 	for _, a := range all {
 		if base != "" && strings.Contains(a, base) || strings.EqualFold(a, name) || strings.Contains(name, a) && a != "/" {
-			near = append(near, a)
+			near = append(near, plain(a))
 		}
 	}
 	slices.SortFunc(near, func(a, b string) int { return cmp.Compare(len(a), len(b)) })

@@ -41,6 +41,8 @@ type doctorReport struct {
 	Clocks     []clockOffset `json:"clocks"`
 	SimTime    string        `json:"sim_time,omitempty"`
 	Problems   []string      `json:"problems"`
+
+	deaf []string // what could not be listened to
 }
 
 type peerJSON struct {
@@ -61,7 +63,10 @@ type clockOffset struct {
 
 // Run reports.
 func (c *rosDoctor) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	if c.Listen < 0 {
+		return usageError{fmt.Errorf("--listen is %v; it is 0, to listen to nothing, or longer", c.Listen)}
+	}
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		g, err := c.look(ctx, n, nil)
 		if err != nil {
 			return err
@@ -231,8 +236,8 @@ func (c *rosDoctor) listen(ctx context.Context, n ros.Node, g ros.Graph, r *doct
 			o.Samples++
 			o.Seconds = min(o.Seconds, off)
 		})
-		if err != nil {
-			return err
+		if err != nil { // the names are others'
+			r.deaf = append(r.deaf, fmt.Sprintf("nothing can be read from one of the topics: %v", err))
 		}
 	}
 	if listened > 0 {
@@ -257,7 +262,7 @@ const clockWrong = 0.1
 
 // troubles are what the report itself shows to be wrong.
 func (c *rosDoctor) troubles(g ros.Graph, r *doctorReport) (out []string) {
-	out = []string{}
+	out = append([]string{}, r.deaf...)
 	if c.Wire != "dds" {
 		return out
 	}
@@ -341,8 +346,7 @@ func (r *doctorReport) print(s streams) error {
 			}
 			rows = append(rows, []string{p.GUID, p.Vendor, orDash(p.Distro), orDash(strings.Join(p.Nodes, " ")), strings.Join(p.Addrs, " "), clock})
 		}
-		fmt.Fprintln(s.out)
-		if err := table(s.out, rows); err != nil {
+		if err := table(s.out, append([][]string{{}}, rows...)); err != nil {
 			return err
 		}
 	}
@@ -350,11 +354,11 @@ func (r *doctorReport) print(s streams) error {
 		_, err := fmt.Fprintln(s.out, "\nno problem was found")
 		return err
 	}
-	fmt.Fprintln(s.out, "\nproblems:")
+	out := []string{"", "problems:"}
 	for _, p := range r.Problems {
-		fmt.Fprintln(s.out, "-", p)
+		out = append(out, "- "+p)
 	}
-	return nil
+	return lines(s.out, out)
 }
 
 func orDash(s string) string {

@@ -54,7 +54,7 @@ func (f *rosFlags) printNames(s streams, g ros.Graph, what string, list []ros.Na
 		for i, n := range list {
 			out[i] = nameJSON{n.Name, n.Type}
 		}
-		return printJSON(s.out, out)
+		return errors.Join(printJSON(s.out, out), f.alone(g))
 	}
 	if err := f.alone(g); err != nil {
 		return err
@@ -68,27 +68,24 @@ func (f *rosFlags) printNames(s streams, g ros.Graph, what string, list []ros.Na
 
 // Run lists nodes.
 func (c *rosNodeList) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		g, err := c.look(ctx, n, nil)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			return printJSON(s.out, append([]string{}, g.Nodes...))
+			return errors.Join(printJSON(s.out, append([]string{}, g.Nodes...)), c.alone(g))
 		}
 		if err := c.alone(g); err != nil {
 			return err
 		}
-		for _, name := range g.Nodes {
-			fmt.Fprintln(s.out, name)
-		}
-		return nil
+		return lines(s.out, g.Nodes)
 	})
 }
 
 // Run lists services.
 func (c *rosServiceList) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		g, err := c.look(ctx, n, nil)
 		if err != nil {
 			return err
@@ -99,7 +96,7 @@ func (c *rosServiceList) Run(ctx context.Context, s streams) error {
 
 // Run lists actions.
 func (c *rosActionList) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		g, err := c.look(ctx, n, nil)
 		if err != nil {
 			return err
@@ -138,7 +135,7 @@ func (c *rosServiceCall) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usageError{fmt.Errorf("the request is neither YAML nor JSON: %w", err)}
 	}
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		typ := c.Type
 		if typ == "" {
 			if typ, err = c.typeOf(ctx, n, c.Service); err != nil {
@@ -181,7 +178,7 @@ func (c *rosServiceCall) Run(ctx context.Context, s streams) error {
 }
 
 // params opens a client of a node's parameters.
-func (f *rosFlags) params(ctx context.Context, s streams, node string, do func(context.Context, *ros.ParamClient) error) error {
+func (f *rosFlags) params(ctx context.Context, s *streams, node string, do func(context.Context, *ros.ParamClient) error) error {
 	return f.with(ctx, s, func(ctx context.Context, n ros.Node) error {
 		if _, err := f.typeOf(ctx, n, node+"/get_parameters"); err != nil {
 			return fmt.Errorf("%s does not show its parameters: %w", node, err)
@@ -219,26 +216,34 @@ func (f *rosFlags) printParams(s streams, params []ros.Param) error {
 
 // Run lists parameters with their values.
 func (c *rosParamList) Run(ctx context.Context, s streams) error {
-	return c.params(ctx, s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
+	return c.params(ctx, &s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
 		names, err := p.List(ctx, "")
-		if err != nil || len(names) == 0 {
+		if err != nil {
 			return err
 		}
 		slices.Sort(names)
 		values, err := p.Get(ctx, names...)
-		if err != nil { // some are declared and not set: names are all there is to say
-			for _, n := range names {
-				fmt.Fprintln(s.out, n)
-			}
-			return nil
+		switch {
+		case err == nil || len(names) == 0:
+			return c.printParams(s, values)
+		case ctx.Err() != nil:
+			return err
 		}
-		return c.printParams(s, values)
+		// Some are declared and not set: names are all there is to say.
+		if !c.JSON {
+			return lines(s.out, names)
+		}
+		out := make([]nameJSON, len(names))
+		for i, n := range names {
+			out[i] = nameJSON{Name: n}
+		}
+		return printJSON(s.out, out)
 	})
 }
 
 // Run gets a parameter.
 func (c *rosParamGet) Run(ctx context.Context, s streams) error {
-	return c.params(ctx, s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
+	return c.params(ctx, &s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
 		v, err := p.Get(ctx, c.Name)
 		if err != nil {
 			return err
@@ -253,10 +258,13 @@ func (c *rosParamGet) Run(ctx context.Context, s streams) error {
 
 // Run sets a parameter.
 func (c *rosParamSet) Run(ctx context.Context, s streams) error {
-	return c.params(ctx, s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
+	return c.params(ctx, &s, c.Node, func(ctx context.Context, p *ros.ParamClient) error {
 		v := ros.ParseParam(c.Name, c.Value)
 		if err := p.Set(ctx, v); err != nil {
 			return err
+		}
+		if c.JSON {
+			return c.printParams(s, []ros.Param{v})
 		}
 		_, err := fmt.Fprintf(s.out, "%s = %s\n", c.Name, v)
 		return err

@@ -2,8 +2,10 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -71,14 +73,14 @@ func topicsJSON(topics []ros.TopicInfo) []topicJSON {
 
 // Run lists topics.
 func (c *rosTopicList) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		g, err := c.look(ctx, n, nil)
 		if err != nil {
 			return err
 		}
 		topics := slices.DeleteFunc(g.Topics, func(t ros.TopicInfo) bool { return !c.All && hidden(t.Name) })
 		if c.JSON {
-			return printJSON(s.out, topicsJSON(topics))
+			return errors.Join(printJSON(s.out, topicsJSON(topics)), c.alone(g))
 		}
 		if err := c.alone(g); err != nil {
 			return err
@@ -118,7 +120,7 @@ func (f *rosFlags) find(ctx context.Context, n ros.Node, name string) (ros.Topic
 
 // Run shows who is on a topic.
 func (c *rosTopicInfo) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		if _, err := c.find(ctx, n, c.Topic); err != nil {
 			return err
 		}
@@ -170,7 +172,10 @@ const longArray = 16
 
 // Run prints messages.
 func (c *rosTopicEcho) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	if c.Count < 0 {
+		return usageError{fmt.Errorf("--count is %d; it is 0, for no end, or more", c.Count)}
+	}
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		info := ros.TopicInfo{NameType: ros.NameType{Name: c.Topic, Type: c.Type}}
 		if found, err := c.find(ctx, n, c.Topic); err == nil {
 			info.Publishers = found.Publishers
@@ -263,7 +268,10 @@ type rate struct {
 
 // Run measures the rate.
 func (c *rosTopicHz) Run(ctx context.Context, s streams) error {
-	return c.with(ctx, s, func(ctx context.Context, n ros.Node) error {
+	if c.For < 0 {
+		return usageError{fmt.Errorf("--for is %v; it is 0, for no end, or longer", c.For)}
+	}
+	return c.with(ctx, &s, func(ctx context.Context, n ros.Node) error {
 		info, err := c.find(ctx, n, c.Topic)
 		if err != nil {
 			return err
@@ -291,15 +299,14 @@ func (c *rosTopicHz) Run(ctx context.Context, s streams) error {
 		for {
 			select {
 			case <-tick.C:
-				fmt.Fprintln(s.out, r.line(sub.Stats()))
+				if err := c.say(s.out, r, sub.Stats()); err != nil {
+					return err
+				}
 			case <-ctx.Done():
 				if r.count() == 0 {
 					return fmt.Errorf("nothing came on %s though %s matched: is it published at all, or do its packets get lost (viad ros doctor)?", c.Topic, counted(sub.Publishers(), "publisher is", "publishers are"))
 				}
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					return nil
-				}
-				return ctx.Err()
+				return nil // its time is over, or Ctrl-C, which is how one ends it
 			}
 		}
 	})
@@ -321,12 +328,35 @@ func (r *rate) count() int {
 	return r.total
 }
 
-// line is one second's rate; the last message stays, so that the gap to the next counts.
-func (r *rate) line(st ros.Stats) string {
+// rateJSON is one second's rate. There is no rate without two messages.
+type rateJSON struct {
+	Hz       *float64 `json:"hz"`
+	GapLeast *float64 `json:"gap_least_s"`
+	GapMost  *float64 `json:"gap_most_s"`
+	GapDev   *float64 `json:"gap_deviation_s"`
+	Bytes    uint64   `json:"bytes"`
+	Messages int      `json:"messages"` // since the start, as the next two
+	Lost     uint64   `json:"lost"`
+	Dropped  uint64   `json:"dropped"`
+}
+
+// say prints one second's rate.
+func (c *rosTopicHz) say(w io.Writer, r *rate, st ros.Stats) error {
+	j := r.second(st)
+	if c.JSON {
+		return json.NewEncoder(w).Encode(j)
+	}
+	_, err := fmt.Fprintln(w, j.words())
+	return err
+}
+
+// second is one second's rate; the last message stays, so that the gap to the next counts.
+func (r *rate) second(st ros.Stats) rateJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	j := rateJSON{Bytes: r.bytes, Messages: r.total, Lost: st.Lost, Dropped: st.Dropped}
 	if len(r.times) < 2 {
-		return fmt.Sprintf("nothing new in this second; %s so far", counted(r.total, "message", "messages"))
+		return j
 	}
 	n := len(r.times) - 1
 	least, most, sum, squares := math.Inf(1), 0.0, 0.0, 0.0
@@ -335,13 +365,25 @@ func (r *rate) line(st ros.Stats) string {
 		least, most, sum, squares = min(least, d), max(most, d), sum+d, squares+d*d
 	}
 	mean := sum / float64(n)
-	out := fmt.Sprintf("%.2f Hz  gaps: least %.1f ms, most %.1f ms, deviation %.1f ms", 1/mean, least*1e3, most*1e3, 1e3*math.Sqrt(max(0, squares/float64(n)-mean*mean)))
-	if r.bytes > 0 {
-		out += fmt.Sprintf("  %.3g MB/s", float64(r.bytes)/1e6)
+	hz, dev := 1/mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))
+	if !math.IsInf(hz, 0) { // two at one instant of the clock
+		j.Hz = &hz
 	}
-	if st.Lost+st.Dropped > 0 {
-		out += fmt.Sprintf("  lost %d, dropped %d so far", st.Lost, st.Dropped)
-	}
+	j.GapLeast, j.GapMost, j.GapDev = &least, &most, &dev
 	r.times, r.bytes = append(r.times[:0], r.times[n]), 0
+	return j
+}
+
+func (j rateJSON) words() string {
+	if j.Hz == nil {
+		return fmt.Sprintf("nothing new in this second; %s so far", counted(j.Messages, "message", "messages"))
+	}
+	out := fmt.Sprintf("%.2f Hz  gaps: least %.1f ms, most %.1f ms, deviation %.1f ms", *j.Hz, *j.GapLeast*1e3, *j.GapMost*1e3, *j.GapDev*1e3)
+	if j.Bytes > 0 {
+		out += fmt.Sprintf("  %.3g MB/s", float64(j.Bytes)/1e6)
+	}
+	if j.Lost+j.Dropped > 0 {
+		out += fmt.Sprintf("  lost %d, dropped %d so far", j.Lost, j.Dropped)
+	}
 	return out
 }
