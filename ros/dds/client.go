@@ -117,7 +117,7 @@ func (n *Node) client(what, name string, request, response msg.Message) (*client
 	if err != nil {
 		return nil, err
 	}
-	c.w, err = n.newWriter(rtps.WriterConfig{Topic: c.request, Type: reqType, QoS: serviceQoS, UserData: append([]byte(mark), n.hash(request)...)})
+	c.w, err = n.newWriter(rtps.WriterConfig{Topic: c.request, Type: reqType, QoS: requestQoS(), UserData: append([]byte(mark), n.hash(request)...)})
 	if err != nil {
 		return nil, joined(err, n.closeReader(c.r))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"viad/ros"
 	"viad/ros/rtps"
@@ -126,3 +127,14 @@ func fromWire(q rtps.QoS) ros.QoS {
 // serviceQoS is rmw's profile for services: reliable and volatile. History is our own affair; a burst of calls must not
 // push out what has not arrived yet.
 var serviceQoS = rtps.QoS{Reliable: true, Depth: 1000}
+
+// requestLife is how long a request may be on its way. What could not be brought to its server by then was asked for in
+// another situation: a goal, or a stop, that comes when a link is back would act on a robot that nobody looks at.
+const requestLife = time.Second
+
+// requestQoS is that of a client's requests.
+func requestQoS() rtps.QoS {
+	q := serviceQoS
+	q.Lifespan = requestLife
+	return q
+}
