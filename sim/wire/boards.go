@@ -68,12 +68,17 @@ func (w *works) askMotor(i int, q []byte) []byte {
 		w.command(m, q[1:])
 		return le.AppendUint16(reply, uint16(m.cycles))
 	case askStatus:
+		w.cycle(m)
 		return m.status(reply, w)
 	case askInfo:
 		return append(w.info(reply, "Stepper.6", "Stepper", "hello-stepper2", w.faults.Stepper), m.kind)
 	case askLimits:
 		if b := q[1:]; len(b) >= 8 {
 			m.limits, m.limited = [2]float64{getFloat(b), getFloat(b[4:])}, true
+			if !(m.limits[0] <= m.limits[1]) {
+				w.violate("%s: limits of %g to %g", m.port, m.limits[0], m.limits[1])
+				m.limited = false
+			}
 		}
 		return reply
 	case askTrigger:
@@ -127,10 +132,41 @@ func (w *works) command(m *motor, b []byte) {
 		o.sensitive, o.hasSensing = [2]float64{getFloat(b[30:]), getFloat(b[34:])}, true
 	}
 	w.judge(m, &o)
-	if o.mode >= stepModes || math.IsNaN(o.x+o.v+o.a+o.stiffness) {
+	if o.mode >= stepModes || !o.finite() {
 		return
 	}
-	m.next, m.waiting = o, true
+	if m.stopped = w.power.stopped && m.config&flagRunstop != 0; m.stopped {
+		o.mode = stepSafety
+	}
+	m.next, m.waiting, m.asked = o, true, m.cycles
+}
+
+// cycleMost is how long a status waits for a control cycle; when no time passes, none comes.
+const cycleMost = 50 * time.Millisecond
+
+// cycle waits until a control cycle has seen the last command, as the firmware does before a status. The caller holds mu.
+func (w *works) cycle(m *motor) {
+	for m.waiting && m.cycles == m.asked {
+		if w.tick == nil {
+			w.tick = make(chan struct{})
+		}
+		tick, late := w.tick, false
+		w.mu.Unlock()
+		select {
+		case <-tick:
+		case <-time.After(cycleMost):
+			late = true
+		}
+		w.mu.Lock()
+		if late {
+			return
+		}
+	}
+}
+
+func (o *order) finite() bool {
+	sum := o.x + o.v + o.a + o.stiffness + o.pos + o.neg + o.sensitive[0] + o.sensitive[1]
+	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
 // judge notes what no robot should be told.
@@ -145,10 +181,12 @@ func (w *works) judge(m *motor, o *order) {
 	switch {
 	case o.mode >= stepModes:
 		w.violate("%s: there is no mode %d", m.port, o.mode)
-	case math.IsNaN(o.x + o.v + o.a + o.stiffness):
+	case !o.finite():
 		w.violate("%s: a command with no number", m.port)
 	case o.mode == stepCurrent:
 		w.violate("%s: a current instead of a motion", m.port)
+	case o.mode >= stepPos && math.Abs(o.v) > 1.01*m.most:
+		w.violate("%s: a speed of %.1f rad/s; the body asks for %.1f at most", m.port, o.v, m.most)
 	case m.ratio != 0 && absolute && !m.homed:
 		w.violate("%s: a position, and it is not homed", m.port)
 	case m.ratio != 0 && m.homed && (absolute || o.mode == stepPosIncr):
@@ -158,11 +196,13 @@ func (w *works) judge(m *motor, o *order) {
 	}
 }
 
+const markMost = 1e4 // rad: a place to be marked that is none
+
 func (w *works) trigger(m *motor, bits uint32, x float64) {
 	if odd := bits &^ trigHarmless; odd != 0 {
 		w.violate("%s: trigger %d", m.port, odd)
 	}
-	if bits&trigMark != 0 {
+	if bits&trigMark != 0 && math.Abs(x) < markMost {
 		m.zero += m.pos - x
 		m.pos = x
 		m.rest()
@@ -245,21 +285,10 @@ func (m *motor) gains(b []byte, w *works) []byte {
 	return b
 }
 
-// Amperes per Nm: the motors' holding torque at their rated current.
-const (
-	liftAmps = 2.95 / 1.9
-	ampsNm   = 2.8 / 1.26
-)
-
+// current is what the motor takes, in A.
 func (m *motor) current() float64 {
 	if m.loose() {
 		return 0
 	}
-	if m.kind == 5 {
-		return m.effort * liftAmps
-	}
-	return m.effort * ampsNm
+	return m.effort * m.amps
 }
-
-// guard is the stop on contact. It comes with the rest of the boards' behaviour.
-func (m *motor) guard(uint8, float64) {}

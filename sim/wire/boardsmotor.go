@@ -35,7 +35,8 @@ const (
 	coastBrake   = 30.0                // rad/s^2: how a motor without current that turns comes to rest
 	stiffSpeed   = 40.0                // rad/s: of a position without a generator
 	stiffBrake   = 400.0               // rad/s^2
-	leadMotor    = 50 * math.Pi / 180  // rad: a velocity's reference is no farther ahead (vTe_d)
+	leadMotor    = 50 * math.Pi / 180  // rad: a reference is no farther ahead (vTe_d)
+	overSpeed    = 1.5                 // of what the body asks for at most: more it cannot do
 	nearPos      = 6 * math.Pi / 180   // rad (pos_near_setpoint_d)
 	nearVel      = 3.5 * math.Pi / 180 // rad/s (vel_near_setpoint_d)
 )
@@ -58,6 +59,8 @@ type motor struct {
 	kind   byte    // of the motor, in its board's flash
 	ratio  float64 // metres per radian; 0: a wheel
 	reach  float64 // metres from 0: the joint's range; 0: a wheel
+	most   float64 // rad/s that the body asks for at most
+	amps   float64 // A per Nm: the motor's rated current and its holding torque; a wheel's effort is not measured
 	config uint8
 
 	zero             float64 // turn at which the board reads 0
@@ -74,31 +77,42 @@ type motor struct {
 	limits  [2]float64
 	limited bool
 	homed   bool
-	stopped bool // by the runstop
-	guarded bool
-	events  uint32
-	press   time.Duration // how long it has pressed
+	stopped bool    // by the runstop
+	guarded bool    // it stopped on a contact
+	events  uint32  // that it did
+	press   float64 // s that it has pressed
+	weight  float64 // A that it takes to stand
 	born    time.Time
 	cycles  uint64
-	dead    bool // the power board has cut its power
+	asked   uint64 // cycles when the last command came
+	dead    bool   // the power board has cut its power
 }
 
 func newMotors() [motors]motor {
 	const all = flagRunstop | flagSync | flagWatchdog
 	m := [motors]motor{
-		{port: PortLift, kind: 5, ratio: 22 * 0.005 / (2 * math.Pi), reach: 1.20, config: all | flagHold | flagGuarded},
-		{port: PortArm, kind: 4, ratio: 0.009525 * 15 / 2.33333 / (2 * math.Pi), reach: 0.52, config: all | flagGuarded},
+		{port: PortLift, kind: 5, ratio: 22 * 0.005 / (2 * math.Pi), reach: 1.20, most: 0.5, amps: 2.95 / 1.9, config: all | flagHold | flagGuarded},
+		{port: PortArm, kind: 4, ratio: 0.009525 * 15 / 2.33333 / (2 * math.Pi), reach: 0.52, most: 0.7, amps: 2.8 / 1.26, config: all | flagGuarded},
 		{port: PortOmni0, kind: 1, config: all},
 		{port: PortOmni1, kind: 2, config: all},
 		{port: PortOmni2, kind: 3, config: all},
+	}
+	for i := range m {
+		if m[i].ratio != 0 {
+			m[i].most /= m[i].ratio
+		} else {
+			m[i].most = wheelGear / wheelRadius * (baseMost + wheelArm*turnMost)
+		}
 	}
 	return m
 }
 
 // boot is a start of the board, with the motor at a turn.
 func (m *motor) boot(now time.Time, homed bool, at float64) {
-	*m = motor{port: m.port, kind: m.kind, ratio: m.ratio, reach: m.reach, config: m.config, vel: m.vel, effort: m.effort, born: now}
-	m.homed = homed
+	*m = motor{
+		port: m.port, kind: m.kind, ratio: m.ratio, reach: m.reach, most: m.most, amps: m.amps, config: m.config,
+		vel: m.vel, effort: m.effort, born: now, homed: homed, dead: m.dead,
+	}
 	if m.zero = at; homed {
 		m.zero = 0
 	}
@@ -156,6 +170,48 @@ func (m *motor) step(w *works, dt float64) {
 	m.guard(c, dt)
 }
 
+// How a contact is told: so many A more, or less, than it takes to stand, for so long. On p8 a command has a sensitivity
+// instead of a current: 0 stops at half of a board's own threshold and 1 at one and a half times that.
+const (
+	guardTime = 0.05 // s
+	guardAmps = 1.95 // the own threshold: the lift's 1024 ticks
+	weightLag = 0.3  // s
+)
+
+func (m *motor) guard(c uint8, dt float64) {
+	more := m.current() - m.weight
+	switch m.now.mode {
+	case stepSafety, stepHold:
+		if math.Abs(m.vel) < nearVel {
+			m.weight += more * math.Min(1, dt/weightLag)
+		}
+		m.press = 0
+		return
+	case stepFreewheel, stepCurrent:
+		return
+	}
+	most := math.Abs(m.now.pos)
+	if more < 0 {
+		most = math.Abs(m.now.neg)
+	}
+	if m.now.hasSensing {
+		s := m.now.sensitive[0]
+		if more < 0 {
+			s = m.now.sensitive[1]
+		}
+		most = guardAmps * (0.5 + math.Max(0, math.Min(1, s)))
+	}
+	if m.amps == 0 || c&flagGuarded == 0 || math.Abs(more) <= most {
+		m.press = 0
+		return
+	}
+	if m.press += dt; m.press >= guardTime {
+		m.enter(stepSafety)
+		m.guarded, m.press = true, 0
+		m.events++
+	}
+}
+
 // enter changes the mode; each begins from what is measured.
 func (m *motor) enter(mode uint8) {
 	if m.now.mode == mode {
@@ -198,7 +254,9 @@ func (m *motor) control(dt float64) {
 		}
 		return
 	}
-	o := &m.now
+	o := m.now
+	o.v = math.Max(-overSpeed*m.most, math.Min(overSpeed*m.most, o.v)) // it has not the force for more
+	o.a = math.Min(math.Abs(o.a), stiffBrake)
 	switch o.mode {
 	case stepSafety, stepHold:
 		m.ref = ramp{x: m.hold}
@@ -210,7 +268,6 @@ func (m *motor) control(dt float64) {
 		m.ref.toward(x, stiffSpeed, stiffBrake, dt)
 	case stepVel, stepVelTraj:
 		m.ref.speed(o.v, o.a, dt)
-		m.ref.x = math.Max(m.pos-leadMotor, math.Min(m.pos+leadMotor, m.ref.x))
 	case stepPosTraj:
 		m.ref.toward(m.clip(o.x), o.v, o.a, dt)
 	case stepPosIncr:
@@ -218,6 +275,9 @@ func (m *motor) control(dt float64) {
 			m.target = m.clip(m.target)
 		}
 		m.ref.toward(m.target, o.v, o.a, dt)
+	}
+	if m.ratio != 0 || m.velocity() {
+		m.ref.x = math.Max(m.pos-leadMotor, math.Min(m.pos+leadMotor, m.ref.x))
 	}
 }
 

@@ -61,7 +61,8 @@ func SerialPorts() []string {
 // Assumed, because nothing public says it: motors without current that turn come to rest at 30 rad/s^2 (a base at 0.5
 // m/s^2); a servo without a limit does 12 rad/s of its joint (the body's own maximum) with 60 rad/s^2; servos know nothing
 // of the runstop (in the vendor's body it is the program that takes their torque away); a sync pulse more often than 100
-// times a second fills a queue of 5 and then engages the runstop, with cause 2; and where on its turn each servo is homed.
+// times a second fills a queue of 5 and then engages the runstop, with cause 2; and where on its turn each servo is homed; that lift and arm stop on a contact when they press with 1.95 A
+// more than they stand with, for 50 ms, scaled by the command's sensitivity (p8) or with the command's own current (p7).
 // A robot in this state has just been homed by its own program, and then left: boards in SAFETY, servos with torque, the
 // servos' speeds and accelerations 0.
 type Serial struct {

@@ -91,7 +91,8 @@ func TestSerialLift(t *testing.T) {
 	}
 }
 
-// The wheels together: ahead is -sin and +sin of 30 degrees... and a velocity that is not repeated ends after a second.
+// Three wheels ahead, by hand: two roll by half of the way, the third that lies across it by the whole, backwards. A
+// velocity that is not repeated ends after a second.
 func TestSerialWheelsWatchdog(t *testing.T) {
 	b := onSerial(t, SerialFaults{NoSync: true})
 	const v = 0.1 // m/s ahead: motors 0 and 1 at 6 * v / r / 2, motor 2 at -6 * v / r
@@ -107,11 +108,11 @@ func TestSerialWheelsWatchdog(t *testing.T) {
 	if s := b.twin.State(); !near(s.BaseV.X, v, 0.02) || !near(s.BaseV.Y, 0, 0.02) {
 		t.Errorf("the base does %+v", s.BaseV)
 	}
-	r := b.until("hello-motor-omni-2", "the watchdog", func(r reading) bool { return r.Mode == 0 })
+	b.until("hello-motor-omni-2", "the watchdog", func(r reading) bool { return r.Mode == 0 })
 	if d := time.Since(began); d < 900*time.Millisecond || d > 1500*time.Millisecond {
 		t.Errorf("the watchdog took %v", d)
 	}
-	r = b.until("hello-motor-omni-2", "rest", func(r reading) bool { return math.Abs(float64(r.Vel)) < 0.05 })
+	r := b.until("hello-motor-omni-2", "rest", func(r reading) bool { return math.Abs(float64(r.Vel)) < 0.05 })
 	if x := b.twin.State().Base.X - x0; !near(x, -r.Pos*0.1/6, 0.01) || x < 0.05 || x > 0.2 {
 		t.Errorf("the base went %.3f m, and its motor %.3f", x, r.Pos)
 	}

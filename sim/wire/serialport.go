@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// emptyTime is how often a port that nobody has open is looked at.
-const emptyTime = 20 * time.Millisecond
-
 // device is one port: a pseudo-terminal behind a name in the directory. Unplugged, it has neither.
 type device struct {
 	name string
@@ -78,15 +75,15 @@ func gone(err error) error {
 	return err
 }
 
-// serve answers until the port is unplugged. While nobody has its other end open a read fails at once.
+// serve answers until the port is unplugged.
 func (d *device) serve(master *os.File) {
+	raw, err := master.SyscallConn()
+	if err != nil {
+		return
+	}
 	b := make([]byte, 4096)
 	for {
-		n, err := master.Read(b)
-		if errors.Is(err, syscall.EIO) {
-			<-time.After(emptyTime)
-			continue
-		}
+		n, err := listen(raw, b)
 		if err != nil {
 			return
 		}
@@ -98,6 +95,16 @@ func (d *device) serve(master *os.File) {
 			return
 		}
 	}
+}
+
+// listen reads. While nobody has the other end open a read fails at once, and what comes when somebody opens it and
+// writes is waited for as if there were only silence.
+func listen(raw syscall.RawConn, b []byte) (n int, err error) {
+	outer := raw.Read(func(fd uintptr) bool {
+		n, err = unix.Read(int(fd), b)
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EINTR)
+	})
+	return n, errors.Join(outer, err)
 }
 
 // newTerminal opens a pseudo-terminal without keeping its other end open, so that nobody seems to have the port.

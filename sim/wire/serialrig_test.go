@@ -23,6 +23,8 @@ type bench struct {
 	face  *Serial
 	dir   string
 	ports map[string]*os.File
+
+	patience time.Duration // with an answer; 0: a second
 }
 
 func onSerial(t *testing.T, f SerialFaults) *bench {
@@ -71,7 +73,11 @@ func (b *bench) say(port string, out []byte, whole func([]byte) bool) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	must(b.t, p.SetReadDeadline(time.Now().Add(time.Second)))
+	patience := time.Second
+	if b.patience > 0 {
+		patience = b.patience
+	}
+	must(b.t, p.SetReadDeadline(time.Now().Add(patience)))
 	var in []byte
 	for buf := make([]byte, 256); !whole(in); {
 		n, err := p.Read(buf)

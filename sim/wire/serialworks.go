@@ -41,6 +41,7 @@ type works struct {
 	base, past [3]float64 // where it is driven, and where it was measured; odometry frame
 	twist      [3]float64 // that it is driven with, in its own frame
 	told       [axisMost]sim.Drive
+	tick       chan struct{} // closed after the next step, when somebody waits
 	fastest    float64
 	violations []string
 }
@@ -92,7 +93,7 @@ func (w *works) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 	}
 	w.governs = true
 	dt := r.Step.Seconds()
-	w.measure(r, dt)
+	w.measure(r)
 	w.power.step(w)
 	for i := range w.motors {
 		w.motors[i].step(w, dt)
@@ -110,6 +111,10 @@ func (w *works) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 		}
 	}
 	copy(w.told[:], axes)
+	if w.tick != nil {
+		close(w.tick)
+		w.tick = nil
+	}
 }
 
 // moved: the twin was reset, and its axes are told to stay where they are now.
@@ -161,7 +166,7 @@ func standing(t *sim.Twin) *sim.Reading {
 	return r
 }
 
-func (w *works) measure(r *sim.Reading, dt float64) {
+func (w *works) measure(r *sim.Reading) {
 	for i := range 2 {
 		m, a := &w.motors[i], r.Axes[axisLift+i]
 		m.pos, m.vel, m.effort = a.X/m.ratio-m.zero, a.V/m.ratio, a.Effort*m.ratio

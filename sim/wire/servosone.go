@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	servoFast    = 12.0 // rad/s of the joint: without a limit
-	servoHard    = 60.0 // rad/s^2
-	overloadBit  = 32
-	jawPressing  = 0.5 // m/s: the jaw's own drive follows what the servo says
-	jawForceMost = 30.0
+	servoFast   = 12.0 // rad/s of the joint: without a limit
+	servoHard   = 60.0 // rad/s^2
+	wristForce  = 10.0 // Nm at full load: the twin's drive
+	overloadBit = 32
+	jawPressing = 0.5 // m/s: the jaw's own drive follows what the servo says
 )
 
 // servo is one of the bus.
@@ -68,20 +68,21 @@ func newServos(tool string) []*servo {
 	wrist := func(id byte, axis int, polarity, sense float64, offset int) *servo {
 		return &servo{id: id, axis: axis, gear: 2, polarity: polarity, sense: sense, limit: [2]float64{-65 * deg, 245 * deg}, offset: offset}
 	}
-	all := []*servo{
+	all := make([]*servo, 0, 4)
+	all = append(all,
 		wrist(20, axisHand, -1, 1, 1287),
 		wrist(21, axisHand+1, -1, 1, 2140),
-		wrist(22, axisHand+2, 1, -1, -3110),
-	}
+		wrist(22, axisHand+2, 1, -1, -3110))
 	grip := &servo{id: 24, gear: 1, polarity: -1, sense: 1, limit: [2]float64{0, 116.5 * deg}, offset: 2900, opens: rodded, shuts: unrodded}
 	if tool == toolCompliant {
 		grip = &servo{id: 23, gear: 1, polarity: 1, sense: 1, limit: [2]float64{compliantShut, compliantOpen}, offset: -512, opens: bent, shuts: unbent}
 	}
-	for _, s := range append(all, grip) {
+	all = append(all, grip)
+	for _, s := range all {
 		s.zero = -math.Trunc(s.limit[0]/(2*math.Pi)*turnTicks) * s.gear * s.polarity
 		s.factory()
 	}
-	return append(all, grip)
+	return all
 }
 
 // factory fills the memory as the vendor's program leaves it.
@@ -140,7 +141,7 @@ func (s *servo) measure(r *sim.Reading) {
 		a := r.Axes[s.axis]
 		s.x = s.ticks(s.sense * a.X)
 		s.v = s.polarity * s.sense * a.V * s.gear * turnTicks / (2 * math.Pi)
-		s.load = s.polarity * s.sense * a.Effort / 10 * 1000
+		s.load = s.polarity * s.sense * a.Effort / wristForce * 1000
 		return
 	}
 	x := s.ticks(s.shuts(r.Aperture))
@@ -239,7 +240,7 @@ func (s *servo) present(w *works) {
 	s.mem[regError] = s.errors(w)
 	s.mem[regMoving] = boolByte(s.ref.moving())
 	le.PutUint16(s.mem[regCurrent:], uint16(math.Abs(s.load)/4))
-	if w.faults.Frozen != s.id {
+	if w.faults.Frozen != s.id || s.frozen == nil {
 		s.frozen = slices.Clone(s.mem[regPos : regCurrent+2])
 		return
 	}
