@@ -59,7 +59,7 @@ type Twin struct {
 
 // Why a motion ended early or was not begun.
 var (
-	ErrHalted     = errors.New("twin: the motion was halted")
+	ErrHalted     = fmt.Errorf("twin: the motion was %w", robot.ErrHalted)
 	ErrBusy       = errors.New("twin: a motion is running already")
 	ErrRunstopped = errors.New("twin: the runstop is engaged; the operator must release it")
 	ErrReset      = errors.New("twin: the world was reset")

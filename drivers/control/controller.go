@@ -183,34 +183,35 @@ func (c *Controller) hold(cancel context.CancelFunc, stops uint64) bool {
 	return true
 }
 
-// release waits for the call into the body to return, and remembers it if it does not.
-func (c *Controller) release(cancel context.CancelFunc, done <-chan error) {
+// release waits for the call into the body to return, and remembers it if it does not. It returns what the body said.
+func (c *Controller) release(cancel context.CancelFunc, done <-chan error) error {
 	cancel()
-	ok := c.await(done, c.set.StopTime)
+	ok, said := c.await(done, c.set.StopTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel = nil
 	if !ok {
 		c.lost = done
 	}
+	return said
 }
 
 // await receives from done, with patience on the robot's clock; false when nothing came.
-func (c *Controller) await(done <-chan error, patience time.Duration) bool {
+func (c *Controller) await(done <-chan error, patience time.Duration) (ok bool, said error) {
 	select {
-	case <-done:
-		return true
+	case said = <-done:
+		return true, said
 	default:
 	}
 	tick := c.clock.Ticker(c.set.Tick)
 	defer tick.Stop()
 	for left := c.countdown(patience); ; {
 		select {
-		case <-done:
-			return true
+		case said = <-done:
+			return true, said
 		case <-tick.C():
 			if left.tick() {
-				return false
+				return false, nil
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"viad/drivers/geom"
@@ -24,8 +25,11 @@ type motion struct {
 	good     robot.State // the newest complete reading
 	watch    watch
 	followed robot.Followed
-	looks    int       // ticks so far
-	compared time.Time // of the newest reading that was compared with the command
+	looked   time.Time     // of the last look; zero before the first of a call
+	held     time.Duration // the longest that a look was late by more than the state may be old
+	heldAt   time.Time     // when that look came
+	looks    int           // ticks so far
+	compared time.Time     // of the newest reading that was compared with the command
 }
 
 // ending is why a motion is over. The zero value is "it came to its end": measured joints say the rest.
@@ -34,10 +38,11 @@ type ending struct {
 	stopped    bool         // Stop was called: its ladder is at work
 	result     robot.Result // what a cut means if the goal was not reached
 	why        string
-	short      bool  // say how far from the goal it came to rest
-	settled    bool  // seen at rest at the goal
-	frozen     bool  // readings cannot be believed
-	notStarted error // the body refused and nothing moved
+	said       string // by the driver
+	short      bool   // say how far from the goal it came to rest
+	settled    bool   // seen at rest at the goal
+	frozen     bool   // readings cannot be believed
+	notStarted error  // the body refused and nothing moved
 }
 
 func newMotion(c *Controller, plan robot.Plan, before robot.State, stops uint64) *motion {
@@ -78,7 +83,7 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 	if !c.hold(cancel, m.stops) {
 		return m.stopped()
 	}
-	m.watch = newWatch(c.clock.Now(), m.good)
+	m.watch, m.looked = newWatch(c.clock.Now(), m.good), time.Time{}
 	done := make(chan error, 1)
 	go func() { done <- f(inner) }()
 	tick := c.clock.Ticker(c.set.Tick)
@@ -98,7 +103,15 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 		}
 	}
 	tick.Stop()
-	c.release(cancel, done) // what it returns no longer matters: measured joints have spoken
+	return m.explain(end, c.release(cancel, done)) // what it returns changes no result: measured joints have spoken
+}
+
+// explain adds what the driver knows of a cut, which may be the reason of what was measured.
+func (m *motion) explain(end ending, said error) ending {
+	own := said != nil && !errors.Is(said, context.Canceled) && !errors.Is(said, context.DeadlineExceeded) && !errors.Is(said, robot.ErrHalted)
+	if end.cut && !end.stopped && own && !strings.Contains(end.why, said.Error()) {
+		end.said = "the robot's driver says: " + said.Error()
+	}
 	return end
 }
 
@@ -142,6 +155,8 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 	if ctx.Err() != nil || m.c.stops.Load() != m.stops {
 		return m.ended(ctx), true
 	}
+	now := m.c.clock.Now()
+	m.late(now)
 	// A command may have gone out before the connection broke: only readings from after the error say that
 	// nothing moves.
 	still := m.c.standstill(refusedIn)
@@ -157,7 +172,7 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 		end.result = robot.ResultFaulted
 		end.why = fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault))
 	}
-	return end, true
+	return m.heldUp(end, now), true
 }
 
 // refusedIn is how long a driver's refusal may wait for readings that bear it out.
@@ -181,6 +196,39 @@ func (m *motion) look(ctx context.Context, more func(robot.State, time.Time) (en
 		m.compare(s)
 	}
 	m.looks++
+	m.late(now)
+	end, over := m.judge(s, now, more)
+	if over && end.cut {
+		end = m.heldUp(end, now)
+	}
+	return end, over
+}
+
+// late notes that nobody looked for longer than a state may be old: the process was stopped, or starved. On a clock that
+// leaps that can be, and is no reason by itself.
+func (m *motion) late(now time.Time) {
+	if d := now.Sub(m.looked); !m.looked.IsZero() && d > m.c.set.StateAge {
+		m.held, m.heldAt = d, now
+	}
+	m.looked = now
+}
+
+// heldUp names that as the reason of a cut that follows it. Nothing is known to be wrong with the robot, so that what is
+// measured from now on decides.
+func (m *motion) heldUp(end ending, now time.Time) ending {
+	if m.held == 0 || now.Sub(m.heldAt) > m.c.set.StallTime {
+		return end
+	}
+	end.why = fmt.Sprintf("this daemon was held up for %v (limit %v) and ended the motion: look where the robot is, then stage and execute anew; %s",
+		m.held.Round(10*time.Millisecond), m.c.set.StateAge, end.why)
+	if end.result == robot.ResultUnknown {
+		end.result = robot.ResultStoppedShort
+	}
+	return end
+}
+
+func (m *motion) judge(s robot.State, now time.Time, more func(robot.State, time.Time) (ending, bool)) (ending, bool) {
+	c := m.c
 	capped := m.left.tick()
 	cut := func(r robot.Result, why string) (ending, bool) {
 		return ending{cut: true, result: r, why: why, short: r == robot.ResultStoppedShort, frozen: m.frozen(now)}, true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"viad/drivers/robot"
@@ -190,13 +191,17 @@ func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 	if end.short { // where it rests, as the outcome has it, and not where it was when it was cut
 		o.Why += m.remaining()
 	}
+	o.Why = join(o.Why, end.said)
 	if still && !end.frozen {
 		o.Stop = robot.StopConfirmed
 	}
-	if powered {
+	if powered && still {
 		o.Why = join(o.Why, "the last rung of the stop ladder was needed: runstop or controller off")
 	}
 	o.Result, o.Why = m.verdict(end, o)
+	if s := c.body.State(); o.Result == robot.ResultUnknown && s.Fault != "" && !strings.Contains(o.Why, s.Fault) {
+		o.Why = join(o.Why, "the robot is "+s.Mode.String()+": "+s.Fault)
+	}
 	return o
 }
 

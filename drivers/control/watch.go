@@ -93,6 +93,9 @@ func (m *motion) commanded(from, to time.Time) float64 {
 // says that it moves or nothing has changed since the start.
 func (m *motion) frozen(now time.Time) bool {
 	since := m.good.Changed
+	if m.held > 0 && now.Sub(m.heldAt) < frozenCut { // of the time when nobody looked nothing is known
+		now = m.heldAt.Add(-m.held)
+	}
 	if now.Sub(since) < frozenCut || m.commanded(since, now) < asked {
 		return false
 	}

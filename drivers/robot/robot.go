@@ -12,6 +12,7 @@ package robot
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"viad/drivers/geom"
@@ -336,6 +337,9 @@ func (r Rung) String() string {
 // ends then ends by itself. Motions are stopped earlier by a cap of their own.
 const LongestGoal = 45 * time.Second
 
+// ErrHalted is what a motion that Halt ended returns: no reason of its own.
+var ErrHalted = errors.New("halted")
+
 // Body is a machine: franka, stretch and the twin. Only control calls it.
 type Body interface {
 	State() State
@@ -345,7 +349,7 @@ type Body interface {
 	Follow(context.Context, Trajectory) error
 	// Grip moves the jaw and blocks until it is at rest or blocked.
 	Grip(context.Context, JawTarget) error
-	// Halt runs beside Follow and Grip, and ends them.
+	// Halt runs beside Follow and Grip, and ends them with an error that is ErrHalted.
 	Halt(context.Context, Rung) error
 	// Deadman is the longest time the body may go on moving after the daemon is gone.
 	Deadman() time.Duration

@@ -82,7 +82,7 @@ type jaw struct {
 
 // Errors of a Follow or Grip that was ended from outside, or that may not begin.
 var (
-	ErrHalted = errors.New("halted")
+	ErrHalted = robot.ErrHalted
 	ErrBusy   = errors.New("a motion is already running")
 )
 
