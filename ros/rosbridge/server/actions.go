@@ -66,7 +66,9 @@ func (c *client) sendGoal(ctx context.Context, o *op) {
 	c.s.mu.Unlock()
 	a, err := c.runGoal(run, ctx, o, g)
 	c.s.mu.Lock()
-	delete(c.s.goals, o.key())
+	if c.s.goals[o.key()] == g { // another goal may have come with the same id
+		delete(c.s.goals, o.key())
+	}
 	c.s.mu.Unlock()
 	a.Op, a.ID, a.Action = "action_result", c.idFor(o), o.Action
 	if err != nil {
@@ -183,6 +185,7 @@ func (c *client) advertiseAction(ctx context.Context, o *op) error {
 		return err
 	}
 	typ := o.Type
+	_ = drop(c, c.acting, o.Action) // the newest counts, as in rosbridge_suite
 	x, err := c.s.o.Node.ServeAction(act, ros.ActionHandler{
 		Run: func(run context.Context, _ ros.GoalID, m msg.Message, feedback func(msg.Message)) (msg.Message, ros.GoalStatus) {
 			return c.act(run, ctx, act, typ, m, feedback)

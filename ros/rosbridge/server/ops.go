@@ -44,6 +44,10 @@ func (c *client) incoming(ctx context.Context, b []byte) {
 		c.say(ctx, nil, fmt.Sprintf("no JSON: %v", err))
 		return
 	}
+	if len(o.ID) > maxID {
+		c.say(ctx, nil, fmt.Sprintf("an id of %d bytes is longer than %d", len(o.ID), maxID))
+		return
+	}
 	if c.things() >= maxThings {
 		c.say(ctx, o.ID, "this client has too much going on")
 		return
@@ -52,6 +56,9 @@ func (c *client) incoming(ctx context.Context, b []byte) {
 		c.say(ctx, o.ID, o.Op+": "+err.Error())
 	}
 }
+
+// maxID bounds the ids that are kept.
+const maxID = 1024
 
 // maxThings bounds what one client may have: topics, services, actions and what runs for it.
 const maxThings = 4096

@@ -146,6 +146,7 @@ func (c *client) advertiseService(ctx context.Context, o *op) error {
 		return err
 	}
 	name := o.Service
+	_ = drop(c, c.served, name) // the newest counts, as in rosbridge_suite
 	x, err := c.s.o.Node.Serve(ros.Service{Name: name, Request: request, Response: response}, func(call context.Context, q msg.Message) (msg.Message, error) {
 		return c.ask(call, ctx, name, q, response())
 	})

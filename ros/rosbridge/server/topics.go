@@ -17,6 +17,7 @@ import (
 
 // advert is a topic that a client publishes.
 type advert struct {
+	typ    string
 	outlet ros.Outlet
 	make   func() msg.Message
 }
@@ -34,6 +35,9 @@ func (c *client) outlet(topic, typ string, latch bool, size int) (*advert, error
 		return nil, errors.New("closed")
 	}
 	if a := c.outlets[topic]; a != nil {
+		if a.typ != typ {
+			return nil, fmt.Errorf("%s is advertised as %s already, not as %s: unadvertise it first", topic, a.typ, typ)
+		}
 		return a, nil
 	}
 	mk, err := c.s.make(typ)
@@ -48,7 +52,7 @@ func (c *client) outlet(topic, typ string, latch bool, size int) (*advert, error
 	if err != nil {
 		return nil, err
 	}
-	a := &advert{outlet: out, make: mk}
+	a := &advert{typ: typ, outlet: out, make: mk}
 	c.outlets[topic] = a
 	return a, nil
 }
@@ -105,6 +109,11 @@ type ask struct {
 
 func (t *topicSub) close(s *Server) {
 	shut(t.sub)
+	s.end(t)
+}
+
+// end takes back what begin noted.
+func (s *Server) end(t *topicSub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.first[t.topic]; f.users > 1 {
@@ -172,12 +181,13 @@ func (c *client) subscribe(ctx context.Context, o *op) error {
 		}
 	})
 	if err != nil {
+		c.s.end(t)
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subs == nil {
-		shut(t.sub)
+		t.close(c.s)
 		return nil
 	}
 	c.subs[o.Topic] = t
@@ -197,10 +207,13 @@ func (s *Server) begin(t *topicSub) bool {
 	return !s.o.FirstEncoding || f.raw == t.raw
 }
 
+// maxQueue bounds the messages of one topic that wait for a slow client, whatever it asks for.
+const maxQueue = 4096
+
 // qos is what the publishers of now offer. When there are none the subscriber of rosbridge_suite is best effort, and what
 // a publisher says before it is known here is lost.
 func (s *Server) qos(ctx context.Context, topic string, queue int) ros.QoS {
-	q := ros.QoS{Depth: max(queue, s.o.Depth), Reliable: !s.o.DeafToLater}
+	q := ros.QoS{Depth: min(max(queue, s.o.Depth), maxQueue), Reliable: !s.o.DeafToLater}
 	g, err := s.o.Node.Graph(ctx)
 	if err != nil {
 		return q
