@@ -177,6 +177,9 @@ func (f *feed) unregister(ctx context.Context) {
 	}
 }
 
+// maxPublishers bounds the connections of one topic: anybody may tell us of publishers.
+const maxPublishers = 256
+
 // update takes the publishers that the master lists.
 func (f *feed) update(uris []string) {
 	f.n.mu.Lock()
@@ -189,9 +192,14 @@ func (f *feed) update(uris []string) {
 	for _, s := range f.sources {
 		s.listed = false
 	}
+	left := 0
 	for _, uri := range uris {
 		if s, ok := f.sources[uri]; ok {
 			s.listed = true
+			continue
+		}
+		if len(f.sources) >= maxPublishers {
+			left++
 			continue
 		}
 		ctx, cancel := f.n.scope()
@@ -203,6 +211,9 @@ func (f *feed) update(uris []string) {
 		if !s.listed && s.caller == "" {
 			s.cancel()
 		}
+	}
+	if left > 0 {
+		f.n.log.Warn("a topic has more publishers than are listened to", "topic", f.topic, "limit", maxPublishers, "left out", left)
 	}
 }
 

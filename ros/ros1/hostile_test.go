@@ -3,9 +3,14 @@ package ros1
 import (
 	"net"
 	"net/url"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bluenviron/goroslib/v2/pkg/apislave"
 
 	"viad/ros"
 )
@@ -66,5 +71,65 @@ func TestHostilePeers(t *testing.T) {
 	}
 	for _, s := range held {
 		_ = s.Close()
+	}
+}
+
+// A process that has run out of file descriptors for a while takes connections again afterwards.
+func TestOutOfDescriptors(t *testing.T) {
+	c := startCore(t)
+	n := c.node(t, "viad")
+	o := advertise(t, n, "/words", ros.QoS{Depth: 3})
+	other := c.node(t, "other")
+	addr := n.tcp.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it is
+	var sockets []int
+	for range 3 {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sockets = append(sockets, fd)
+	}
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	none := was
+	none.Cur = 3 // all that are open stay
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range sockets {
+		if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: addr.Port, Addr: [4]byte(addr.IP.To4())}); err != nil {
+			t.Error(err)
+		}
+	}
+	<-time.After(300 * time.Millisecond) // so that it is tried in vain
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range sockets {
+		_ = syscall.Close(fd)
+	}
+	got, _ := hear(t, other, "/words", ros.QoS{Depth: 3})
+	if err := o.Ready(ready(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	say(t, o, "here again")
+	take(t, got, "a message after the descriptors had run out")
+}
+
+// Anybody may tell a node of publishers; it does not try ten thousand.
+func TestCrowdOfPublishers(t *testing.T) {
+	c := startCore(t)
+	n := c.node(t, "viad")
+	hear(t, n, "/words", ros.QoS{Depth: 3})
+	var uris []string
+	for i := range 10000 {
+		uris = append(uris, "http://127.0.0.1:1/"+strconv.Itoa(i))
+	}
+	before := runtime.NumGoroutine()
+	n.answer(&apislave.RequestPublisherUpdate{Topic: "/words", PublisherURLs: uris})
+	if grown := runtime.NumGoroutine() - before; grown > 1000 {
+		t.Errorf("%d goroutines more", grown)
 	}
 }

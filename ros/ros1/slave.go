@@ -2,9 +2,11 @@ package ros1
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/bluenviron/goroslib/v2/pkg/apislave"
 	"github.com/bluenviron/goroslib/v2/pkg/protocommon"
@@ -98,15 +100,23 @@ func (n *Node) busInfo() [][]any {
 	return out
 }
 
+// acceptAgain is the pause after a connection could not be accepted.
+const acceptAgain = 200 * time.Millisecond
+
 // accept takes connections of subscribers and of service clients.
 func (n *Node) accept(ctx context.Context) {
 	for {
 		c, err := n.tcp.Accept()
-		if err != nil {
-			if ctx.Err() == nil {
-				n.log.Error("the ROS 1 node accepts no more connections", "err", err)
-			}
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 			return
+		}
+		if err != nil { // no file descriptor is free, say: it passes
+			n.log.Error("the ROS 1 node could not accept a connection and tries again; if there are too many open files, raise ulimit -n", "err", err)
+			select {
+			case <-time.After(acceptAgain):
+			case <-ctx.Done():
+			}
+			continue
 		}
 		n.mu.Lock()
 		if n.shut {
