@@ -29,6 +29,7 @@ const (
 	diagNearPos  = 4
 	diagNearVel  = 8
 	diagMoving   = 16
+	diagFault    = 32
 	diagAccel    = 64
 	diagTraj     = 128
 	diagTable    = 256
@@ -124,7 +125,7 @@ func (w *works) command(m *motor, b []byte) {
 			return
 		}
 	}
-	o := order{
+	o := bidding{
 		mode: b[0], x: getFloat(b[1:]), v: getFloat(b[5:]), a: getFloat(b[9:]), stiffness: getFloat(b[13:]),
 		feed: getFloat(b[17:]), pos: getFloat(b[21:]), neg: getFloat(b[25:]), trigger: b[29],
 	}
@@ -135,7 +136,7 @@ func (w *works) command(m *motor, b []byte) {
 	if o.mode >= stepModes || !o.finite() {
 		return
 	}
-	if m.stopped = w.power.stopped && m.config&flagRunstop != 0; m.stopped {
+	if m.stopped = w.power.stopped && m.config&flagRunstop != 0; m.stopped || m.broken {
 		o.mode = stepSafety
 	}
 	m.next, m.waiting, m.asked = o, true, m.cycles
@@ -164,13 +165,13 @@ func (w *works) cycle(m *motor) {
 	}
 }
 
-func (o *order) finite() bool {
+func (o *bidding) finite() bool {
 	sum := o.x + o.v + o.a + o.stiffness + o.pos + o.neg + o.sensitive[0] + o.sensitive[1]
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
 // judge notes what no robot should be told.
-func (w *works) judge(m *motor, o *order) {
+func (w *works) judge(m *motor, o *bidding) {
 	to, absolute := o.x, o.mode == stepPos || o.mode == stepPosTraj
 	if o.mode == stepPosIncr {
 		to = m.pos
@@ -255,7 +256,8 @@ func (m *motor) diag(w *works) (d uint32) {
 	positions := m.now.mode == stepPos || m.now.mode == stepPosTraj || m.now.mode == stepPosIncr
 	set(diagHomed, m.homed)
 	set(diagRunstop, m.stopped)
-	set(diagSafety, m.stopped)
+	set(diagFault, m.broken)
+	set(diagSafety, m.stopped || m.broken)
 	set(diagNearPos, positions && math.Abs(goal-m.pos) < nearPos || !m.loose() && (m.now.mode == stepHold || m.now.mode == stepSafety) && math.Abs(m.hold-m.pos) < nearPos)
 	set(diagNearVel, m.velocity() && math.Abs(m.now.v-m.vel) < nearVel)
 	set(diagMoving, math.Abs(m.vel) > nearVel)

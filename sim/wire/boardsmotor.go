@@ -41,8 +41,8 @@ const (
 	nearVel      = 3.5 * math.Pi / 180 // rad/s (vel_near_setpoint_d)
 )
 
-// order is a command as it came. Motor radians.
-type order struct {
+// bidding is a command as it came. Motor radians.
+type bidding struct {
 	mode       uint8
 	x, v, a    float64
 	stiffness  float64
@@ -67,10 +67,10 @@ type motor struct {
 	pos, vel, effort float64 // measured: rad, rad/s, Nm
 	ref              ramp
 
-	now     order  // that is being done; its mode is the board's
-	next    order  // that came last
-	waiting bool   // next has not been taken
-	synced  uint64 // syncs up to the last command that was taken
+	now     bidding // that is being done; its mode is the board's
+	next    bidding // that came last
+	waiting bool    // next has not been taken
+	synced  uint64  // syncs up to the last command that was taken
 	fed     time.Time
 	target  float64 // of a relative move
 	hold    float64
@@ -86,6 +86,8 @@ type motor struct {
 	cycles  uint64
 	asked   uint64 // cycles when the last command came
 	dead    bool   // the power board has cut its power
+	broken  bool   // its driver has a fault
+	hand    ramp   // of somebody who pushes it in SAFETY: v is how fast, x how far it is to go
 }
 
 func newMotors() [motors]motor {
@@ -135,6 +137,9 @@ func (m *motor) velocity() bool { return m.now.mode == stepVel || m.now.mode == 
 func (m *motor) loose() bool {
 	switch m.now.mode {
 	case stepSafety:
+		if m.hand.x != 0 {
+			return false
+		}
 		return m.dead || m.config&flagHold == 0
 	case stepFreewheel, stepCurrent:
 		return true
@@ -159,7 +164,8 @@ func (m *motor) step(w *works, dt float64) {
 	m.cycles++
 	c := m.flags(&w.faults)
 	m.stopped = w.power.stopped && c&flagRunstop != 0
-	if m.stopped || m.velocity() && c&flagWatchdog != 0 && w.now.Sub(m.fed) >= stepWatchdog {
+	m.broken = w.faults.DriverFault == m.port
+	if m.stopped || m.broken || m.velocity() && c&flagWatchdog != 0 && w.now.Sub(m.fed) >= stepWatchdog {
 		m.next.mode = stepSafety
 		m.enter(stepSafety)
 	}
@@ -260,6 +266,12 @@ func (m *motor) control(dt float64) {
 	switch o.mode {
 	case stepSafety, stepHold:
 		m.ref = ramp{x: m.hold}
+		if o.mode == stepSafety && m.hand.x != 0 {
+			way := math.Max(-m.hand.v*dt, math.Min(m.hand.v*dt, m.hand.x))
+			m.hand.x -= way
+			m.hold += way
+			m.ref = ramp{x: m.hold, v: way / dt}
+		}
 	case stepPos:
 		x := o.x
 		if m.homed {

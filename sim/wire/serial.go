@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ func SerialPorts() []string {
 //	                                way from -100 to 300 deg, 150 mm when open; s4b utils/tool_metadata.py
 //
 // Assumed, because nothing public says it: motors without current that turn come to rest at 30 rad/s^2 (a base at 0.5
-// m/s^2); a servo without a limit does 12 rad/s of its joint (the body's own maximum) with 60 rad/s^2; servos know nothing
+// m/s^2), and a base that stands so is moved by no less than 15 N or 3 Nm; a single wheel without current drags; a servo without a limit does 12 rad/s of its joint (the body's own maximum) with 60 rad/s^2; servos know nothing
 // of the runstop (in the vendor's body it is the program that takes their torque away); a sync pulse more often than 100
 // times a second fills a queue of 5 and then engages the runstop, with cause 2; and where on its turn each servo is homed; that lift and arm stop on a contact when they press with 1.95 A
 // more than they stand with, for 50 ms, scaled by the command's sensitivity (p8) or with the command's own current (p7).
@@ -169,6 +170,23 @@ func (s *Serial) Reboot(port string) error {
 	s.works.mu.Lock()
 	defer s.works.mu.Unlock()
 	s.works.reboot(port)
+	return nil
+}
+
+// Push is somebody who moves lift or arm by hand, so many metres and with a speed in m/s. Only a motor in SAFETY gives way.
+func (s *Serial) Push(port string, way, speed float64) error {
+	if _, err := s.device(port); err != nil {
+		return err
+	}
+	s.works.mu.Lock()
+	defer s.works.mu.Unlock()
+	i := slices.Index(SerialPorts(), port)
+	if i > motorArm {
+		return fmt.Errorf("wire: only lift and arm can be pushed, not %s", port)
+	}
+	m := &s.works.motors[i]
+	m.hold = m.pos
+	m.hand = ramp{x: way / m.ratio, v: math.Abs(speed) / m.ratio}
 	return nil
 }
 

@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-const liftMetre = 2 * math.Pi / 0.11 // motor radians per metre: 22 teeth of 5 mm
+const (
+	liftMetre = 2 * math.Pi / 0.11                      // motor radians per metre: 22 teeth of 5 mm
+	armMetre  = 0.009525 * 15 / 2.33333 / (2 * math.Pi) // metres per motor radian
+)
 
 // The vectors of the framing, as robots.md has them, and an independent frame.
 func TestSerialVectors(t *testing.T) {

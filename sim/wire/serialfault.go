@@ -20,6 +20,8 @@ type SerialFaults struct {
 	NoSync     bool // commands are not held until the power board's sync
 	NoWatchdog bool // the boards let a velocity go on for ever
 
+	DriverFault string // a stepper's port: its motor driver has a fault, and it is in SAFETY
+
 	Tilt       bool // the base is tilted by 12 degrees, to the front
 	LowBattery bool // 8 percent are left, and the power board engages the runstop
 

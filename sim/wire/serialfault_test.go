@@ -391,3 +391,50 @@ func TestSerialDelay(t *testing.T) {
 		t.Errorf("an answer after %v", d)
 	}
 }
+
+// A world that is placed anew: the boards read where they stand, and go on from there.
+func TestSerialReset(t *testing.T) {
+	b := onSerial(t, SerialFaults{NoSync: true})
+	b.order("hello-motor-lift", 5, 1.1*liftMetre, 0.3*liftMetre, 1*liftMetre, 0)
+	b.until("hello-motor-lift", "moving", func(r reading) bool { return r.Pos > 0.9*liftMetre })
+	must(t, b.twin.Reset(t.Context(), 2))
+	r := b.until("hello-motor-lift", "the start posture", func(r reading) bool { return near(r.Pos, 0.85*liftMetre, 0.2) })
+	time.Sleep(300 * time.Millisecond)
+	if now := b.status("hello-motor-lift"); !near(now.Pos, r.Pos, 0.2) || math.Abs(float64(now.Vel)) > 0.1 {
+		t.Errorf("it went on by itself: %+v", now)
+	}
+	b.order("hello-motor-lift", 5, 0.9*liftMetre, 0.3*liftMetre, 1*liftMetre, 0)
+	b.until("hello-motor-lift", "a new goal", func(r reading) bool { return near(r.Pos, 0.9*liftMetre, 0.1) })
+	b.violated()
+}
+
+// A lift that is pushed by hand while the runstop is engaged moves faster than a motor may, and no motor moves it.
+func TestSerialPush(t *testing.T) {
+	b := onSerial(t, SerialFaults{NoSync: true})
+	b.face.Runstop(true)
+	b.until("hello-motor-lift", "the runstop", func(r reading) bool { return r.Diag&2 != 0 })
+	must(t, b.face.Push("hello-motor-lift", -0.6, 1.8))
+	b.until("hello-motor-lift", "speed", func(r reading) bool { return float64(r.Vel) < -1.25*liftMetre && r.Mode == 0 })
+	b.until("hello-motor-lift", "rest", func(r reading) bool { return near(r.Pos, 0.25*liftMetre, 0.2) })
+	b.face.Runstop(false)
+	b.face.Set(func(f *SerialFaults) { f.DriverFault = "hello-motor-arm" })
+	b.order("hello-motor-arm", 5, 20, 10, 10, 0)
+	if r := b.status("hello-motor-arm"); r.Mode != 0 || r.Diag&32 == 0 {
+		t.Errorf("a driver with a fault: %+v", r)
+	}
+	b.violated()
+}
+
+// A base without current is not moved by its own arm.
+func TestSerialBaseStands(t *testing.T) {
+	b := onSerial(t, SerialFaults{NoSync: true})
+	from := b.twin.State().Base
+	b.order("hello-motor-arm", 5, 45, 0.7/armMetre, 0.7/armMetre, 0)
+	b.until("hello-motor-arm", "the end", func(r reading) bool { return near(r.Pos, 45, 0.2) })
+	if d := b.twin.State().Base; math.Hypot(d.X-from.X, d.Y-from.Y) > 0.003 {
+		t.Errorf("the base went from %+v to %+v", from, d)
+	}
+	if r := b.status("hello-motor-omni-0"); r.Mode != 0 || math.Abs(r.Pos) > 0.3 {
+		t.Errorf("%+v", r)
+	}
+}

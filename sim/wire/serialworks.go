@@ -39,6 +39,7 @@ type works struct {
 	servos     []*servo
 	power      power
 	base, past [3]float64 // where it is driven, and where it was measured; odometry frame
+	shove      [3]float64 // that holds it there, N and Nm
 	twist      [3]float64 // that it is driven with, in its own frame
 	told       [axisMost]sim.Drive
 	tick       chan struct{} // closed after the next step, when somebody waits
@@ -174,7 +175,7 @@ func (w *works) measure(r *sim.Reading) {
 	var d, v [3]float64
 	for i := range 3 {
 		d[i], v[i] = r.Axes[i].X-w.past[i], r.Axes[i].V
-		w.past[i] = r.Axes[i].X
+		w.past[i], w.shove[i] = r.Axes[i].X, r.Axes[i].Effort
 	}
 	mid := w.past[axisYaw] - d[axisYaw]/2
 	way, speed := wheels(turned(d, -mid)), wheels(turned(v, -w.past[axisYaw]))
@@ -191,37 +192,38 @@ func (w *works) measure(r *sim.Reading) {
 	}
 }
 
-// How far the base may be from where it is driven, before its wheels' references wait for it; those of a board wait when
-// they are 50 degrees of the motor ahead (its vTe_d).
+// How far the base may be from where it is driven before its wheels' references wait for it, and what it takes to move
+// one that stands without current.
 const (
-	leadWay  = 0.05 // m
-	leadTurn = 0.1  // rad
+	leadWay   = 0.05 // m
+	leadTurn  = 0.1  // rad
+	standWay  = 15.0 // N
+	standTurn = 3.0  // Nm
 )
 
 // roll is one step of the base: what the three wheels say together.
 func (w *works) roll(dt float64, axes []sim.Drive) {
 	var u [3]float64
-	off := true
+	loose := true
 	for i := range u {
 		m := &w.motors[motorOmni+i]
 		u[i] = m.ref.v
-		off = off && m.loose()
+		loose = loose && m.loose()
 	}
-	before := w.twist
+	was := turned(w.twist, w.base[axisYaw])
 	w.twist = unwheels(u)
 	v := turned(w.twist, w.base[axisYaw])
-	was := turned(before, w.base[axisYaw])
+	stands := loose && w.twist == [3]float64{}
 	for i := range 3 {
-		lead := leadWay
+		lead, most := leadWay, standWay
 		if i == axisYaw {
-			lead = leadTurn
+			lead, most = leadTurn, standTurn
+		}
+		if stands && math.Abs(w.shove[i]) > most {
+			w.base[i] = w.past[i] // pushed away
 		}
 		w.base[i] = math.Max(w.past[i]-lead, math.Min(w.past[i]+lead, w.base[i]+v[i]*dt))
 		axes[i] = sim.Drive{X: w.base[i], V: v[i], A: (v[i] - was[i]) / dt}
-		if off && w.twist == [3]float64{} {
-			w.base[i] = w.past[i]
-			axes[i] = sim.Drive{X: w.past[i], Off: true}
-		}
 	}
 }
 

@@ -256,6 +256,9 @@ func (s *servo) write(w *works, at byte, b []byte) {
 	if at < regTorque && !(at == regMode && len(b) == 1 && s.mem[regLock] == 1) {
 		w.violate("servo %d: register %d, which is kept without power, was written", s.id, at)
 	}
+	if at <= regMode && regMode < int(at)+len(b) && b[regMode-at] == 2 {
+		w.violate("servo %d: the mode of homing", s.id)
+	}
 	had := s.mem
 	copy(s.mem[at:], b)
 	copy(s.mem[regPos:], had[regPos:])
