@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -50,7 +51,15 @@ type network struct {
 	mu     sync.Mutex
 	ifaces []iface
 	joined map[int]bool // interfaces whose group we are in, by index
-	speak  map[int]*net.UDPConn
+	speak  map[int]speaker
+	denied string // what the group could not be joined or spoken to for, when last looked
+	log    *slog.Logger
+}
+
+// speaker sends to the group by one interface, from an address of its own.
+type speaker struct {
+	conn *net.UDPConn
+	from netip.Addr
 }
 
 type iface struct {
@@ -62,7 +71,10 @@ type iface struct {
 func openNetwork(c *Config) (*network, error) {
 	n := &network{
 		domain: c.Domain, localhost: c.Localhost, names: c.Interfaces, group: !c.NoMulticast,
-		joined: map[int]bool{}, speak: map[int]*net.UDPConn{},
+		joined: map[int]bool{}, speak: map[int]speaker{}, log: c.Log,
+	}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
 	}
 	if err := n.bind(); err != nil {
 		return nil, err
@@ -75,10 +87,18 @@ func openNetwork(c *Config) (*network, error) {
 		}
 		n.hear = hear
 	}
-	n.rescan()
+	var err error
+	if n.ifaces, err = n.interfaces(); err != nil {
+		n.close()
+		return nil, fmt.Errorf("which network interfaces there are cannot be told: %w", err)
+	}
 	if len(n.ifaces) == 0 && len(n.names) > 0 {
 		n.close()
 		return nil, fmt.Errorf("no network interface that is up has a name or IPv4 address of %q", n.names)
+	}
+	if err := n.regroup(); errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		n.close()
+		return nil, fmt.Errorf("too many files are open, so that nobody could be told of us: raise the limit (ulimit -n): %w", err)
 	}
 	return n, nil
 }
@@ -123,53 +143,86 @@ func listenUDP(addr string, shared bool) (*net.UDPConn, error) {
 	return pc.(*net.UDPConn), nil
 }
 
-// rescan looks which interfaces there are, joins the group on new ones, and forgets those that went.
+// rescan looks which interfaces there are, joins the group on new ones, and forgets those that went. What failed is tried
+// again.
 func (n *network) rescan() bool {
-	now := n.interfaces()
+	now, err := n.interfaces()
+	if err != nil {
+		n.log.Warn("rtps: which network interfaces there are cannot be told, those of before are taken", "error", err)
+		return false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changed := !slices.EqualFunc(now, n.ifaces, func(a, b iface) bool {
 		return a.index == b.index && slices.Equal(a.prefix, b.prefix)
 	})
-	if !changed {
-		return false
-	}
 	n.ifaces = now
+	_ = n.regroup() // it has been logged
+	return changed
+}
+
+// regroup makes the sockets of the group fit the interfaces. An interface whose address changed needs a new one: what is
+// sent from an address that is no more goes nowhere.
+func (n *network) regroup() error {
 	if n.hear == nil {
-		return true
+		return nil
 	}
-	for i, c := range n.speak {
-		if !slices.ContainsFunc(now, func(f iface) bool { return f.index == i }) {
-			_ = c.Close() // its interface is gone
-			delete(n.speak, i)
+	for i, s := range n.speak {
+		at := slices.IndexFunc(n.ifaces, func(f iface) bool { return f.index == i })
+		if at < 0 {
 			delete(n.joined, i)
 		}
-	}
-	for _, f := range now {
-		if !n.joined[f.index] && joinGroup(n.hear, f.index) == nil {
-			n.joined[f.index] = true
+		if at < 0 || !slices.ContainsFunc(n.ifaces[at].prefix, func(p netip.Prefix) bool { return p.Addr() == s.from }) {
+			_ = s.conn.Close() // nothing more goes that way
+			delete(n.speak, i)
 		}
-		if n.speak[f.index] == nil {
-			if c, err := speakGroup(f.index, f.prefix[0].Addr()); err == nil {
-				n.speak[f.index] = c
+	}
+	var errs []error
+	for _, f := range n.ifaces {
+		if !n.joined[f.index] {
+			err := joinGroup(n.hear, f.index)
+			n.joined[f.index] = err == nil || errors.Is(err, syscall.EADDRINUSE) // we were in it before
+			if !n.joined[f.index] {
+				errs = append(errs, fmt.Errorf("hear by %s: %w", f.name, err))
 			}
 		}
+		if _, ok := n.speak[f.index]; !ok {
+			from := f.prefix[0].Addr()
+			c, err := speakGroup(f.index, from)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("speak by %s: %w", f.name, err))
+				continue
+			}
+			n.speak[f.index] = speaker{c, from}
+		}
 	}
-	return true
+	err := errors.Join(errs...)
+	words := ""
+	if err != nil {
+		words = err.Error()
+	}
+	if words != n.denied && words != "" {
+		n.log.Warn("rtps: multicast fails on an interface: participants there are found only as static peers", "error", err)
+	}
+	n.denied = words
+	return err
 }
 
 // interfaces are those that are up, have an IPv4 address, and were asked for. The loopback is one only when alone.
-func (n *network) interfaces() []iface {
+func (n *network) interfaces() ([]iface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var out, loop []iface
 	for _, f := range all {
 		if f.Flags&net.FlagUp == 0 {
 			continue
 		}
-		i := iface{index: f.Index, name: f.Name, prefix: ipv4(&f)}
+		i := iface{index: f.Index, name: f.Name}
+		if i.prefix, err = ipv4(&f); errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			return nil, err // any other error is an interface that has just gone
+		}
 		switch {
 		case len(i.prefix) == 0:
 		case f.Flags&net.FlagLoopback != 0:
@@ -179,9 +232,9 @@ func (n *network) interfaces() []iface {
 		}
 	}
 	if len(out) == 0 && (n.localhost || len(n.names) == 0 || slices.ContainsFunc(loop, func(f iface) bool { return n.wanted(&f) })) {
-		return loop
+		return loop, nil
 	}
-	return out
+	return out, nil
 }
 
 // wanted also narrows the interface to the addresses asked for.
@@ -201,10 +254,10 @@ func (n *network) wanted(f *iface) bool {
 	return len(only) > 0
 }
 
-func ipv4(f *net.Interface) []netip.Prefix {
+func ipv4(f *net.Interface) ([]netip.Prefix, error) {
 	addrs, err := f.Addrs()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var out []netip.Prefix
 	for _, a := range addrs {
@@ -217,7 +270,7 @@ func ipv4(f *net.Interface) []netip.Prefix {
 			out = append(out, netip.PrefixFrom(ip, ones))
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (n *network) locators() (meta, user []netip.AddrPort) {
@@ -263,8 +316,8 @@ func (n *network) multicast(b []byte) {
 	to := netip.AddrPortFrom(multicastGroup, uint16(basePort(n.domain)))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.speak {
-		_, _ = c.WriteToUDPAddrPort(b, to) // as send
+	for _, s := range n.speak {
+		_, _ = s.conn.WriteToUDPAddrPort(b, to) // as send
 	}
 }
 
@@ -290,8 +343,8 @@ func (n *network) close() {
 		}
 	}
 	n.mu.Lock()
-	for _, c := range n.speak {
-		_ = c.Close() // nothing to be lost
+	for _, s := range n.speak {
+		_ = s.conn.Close() // nothing to be lost
 	}
 	clear(n.speak)
 	n.mu.Unlock()
