@@ -14,6 +14,7 @@ const (
 
 // The vectors of the framing, as robots.md has them, and an independent frame.
 func TestSerialVectors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ content, line []byte }{
 		{[]byte{206, 3}, []byte{0x05, 0xce, 0x03, 0xd1, 0x15, 0}},
 		{[]byte{206, 17}, []byte{0x05, 0xce, 0x11, 0xdc, 0x95, 0}},
@@ -39,6 +40,7 @@ func TestSerialVectors(t *testing.T) {
 }
 
 func TestSerialBoardInfo(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{Stepper: "p7"})
 	ask := func(kind byte, content ...byte) []byte {
 		in, err := b.turn("hello-motor-arm", append([]byte{kind}, content...)...)
@@ -69,6 +71,7 @@ func TestSerialBoardInfo(t *testing.T) {
 
 // A goal of the lift waits for the sync, and then the physics moves it.
 func TestSerialLift(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	from := b.status("hello-motor-lift")
 	if q := b.joint("lift_joint"); !near(from.Pos, q*liftMetre, 0.01) || from.Mode != 0 || from.Diag&1 == 0 || from.Diag&16384 == 0 {
@@ -97,6 +100,7 @@ func TestSerialLift(t *testing.T) {
 // Three wheels ahead, by hand: two roll by half of the way, the third that lies across it by the whole, backwards. A
 // velocity that is not repeated ends after a second.
 func TestSerialWheelsWatchdog(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	const v = 0.1 // m/s ahead: motors 0 and 1 at 6 * v / r / 2, motor 2 at -6 * v / r
 	x0 := b.twin.State().Base.X
@@ -106,22 +110,23 @@ func TestSerialWheelsWatchdog(t *testing.T) {
 		b.order("hello-motor-omni-2", 6, 0, -6*v/0.1, 20, 0)
 	}
 	send()
-	began := time.Now()
+	began := b.status("hello-motor-omni-2").Time
 	b.until("hello-motor-omni-2", "speed", func(r reading) bool { return near(float64(r.Vel), -6, 0.3) })
 	if s := b.twin.State(); !near(s.BaseV.X, v, 0.02) || !near(s.BaseV.Y, 0, 0.02) {
 		t.Errorf("the base does %+v", s.BaseV)
 	}
-	b.until("hello-motor-omni-2", "the watchdog", func(r reading) bool { return r.Mode == 0 })
-	if d := time.Since(began); d < 900*time.Millisecond || d > 1500*time.Millisecond {
-		t.Errorf("the watchdog took %v", d)
+	r := b.until("hello-motor-omni-2", "the watchdog", func(r reading) bool { return r.Mode == 0 })
+	if d := r.Time - began; d < 950e3 || d > 1200e3 { // by the board's own clock, in microseconds
+		t.Errorf("the watchdog took %d us", d)
 	}
-	r := b.until("hello-motor-omni-2", "rest", func(r reading) bool { return math.Abs(float64(r.Vel)) < 0.05 })
+	r = b.until("hello-motor-omni-2", "rest", func(r reading) bool { return math.Abs(float64(r.Vel)) < 0.05 })
 	if x := b.twin.State().Base.X - x0; !near(x, -r.Pos*0.1/6, 0.01) || x < 0.05 || x > 0.2 {
 		t.Errorf("the base went %.3f m, and its motor %.3f", x, r.Pos)
 	}
 }
 
 func TestSerialServo(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	if e, _, err := b.servoAsk(20, 1); e != 0 || err != nil {
 		t.Fatal(e, err)

@@ -52,6 +52,7 @@ func (b *bench) powerState() (state uint32, cause byte) {
 // The lengths by the board's protocol, counted by hand: 17 floats of the IMU, 3 more, u32, u64, u16, 2 floats, u8, float,
 // 2 u8, u16, 6 floats, 2 u8; p11 has a u16 more, p12 a float and a u8.
 func TestSerialPowerLayouts(t *testing.T) {
+	t.Parallel()
 	for p, n := range map[string]int{"p8": 137, "p10": 137, "p11": 139, "p12": 144, "p13": 144} {
 		b := onSerial(t, SerialFaults{Power: p, LongNames: true})
 		in := b.pull("hello-power-periph", 3)
@@ -69,6 +70,7 @@ func TestSerialPowerLayouts(t *testing.T) {
 
 // A runstop puts the boards into SAFETY; after it is reset they stay there until a new command comes.
 func TestSerialRunstop(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	from := b.status("hello-motor-lift").Pos
 	up := func() { b.order("hello-motor-lift", 5, from+0.2*liftMetre, 0.2*liftMetre, 1*liftMetre, 0) }
@@ -101,6 +103,7 @@ func TestSerialRunstop(t *testing.T) {
 }
 
 func TestSerialSyncTooFast(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	for range 25 {
 		b.sync()
@@ -122,6 +125,7 @@ func TestSerialSyncTooFast(t *testing.T) {
 
 // A relative move counts once, whatever its number is told again.
 func TestSerialRelativeMoveRepeated(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true, Stepper: "p8"})
 	const move = math.Pi // half a turn of the motor
 	for _, k := range []byte{7, 7, 7} {
@@ -137,6 +141,7 @@ func TestSerialRelativeMoveRepeated(t *testing.T) {
 }
 
 func TestSerialUnplug(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	port, link := "hello-motor-lift", filepath.Join(b.dir, "hello-motor-lift")
 	was, err := os.Readlink(link)
@@ -172,6 +177,7 @@ func TestSerialUnplug(t *testing.T) {
 
 // A board that starts anew in the middle of a motion holds still, is not homed and counts from where it is.
 func TestSerialReboot(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	port := "hello-motor-lift"
 	from := b.status(port).Pos
@@ -188,6 +194,7 @@ func TestSerialReboot(t *testing.T) {
 
 // What a goal without a speed does, and what one with a speed does not.
 func TestSerialSpeedZero(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	const per = 4096 / math.Pi
 	x := word(b.servoRead(22, 56, 2))
@@ -209,6 +216,7 @@ func TestSerialSpeedZero(t *testing.T) {
 
 // The parallel gripper's servo and its aperture, by the linkage drawn with points: the crank's pin, the rod, the slider.
 func TestSerialGripper(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	home := word(b.servoRead(24, 52, 2))
 	aperture := func(ticks float64) float64 {
@@ -233,6 +241,7 @@ func TestSerialGripper(t *testing.T) {
 }
 
 func TestSerialServoFaults(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{DropReplies: 0.3, Seed: 5})
 	lost := 0
 	for range 60 {
@@ -272,6 +281,7 @@ func (b *bench) quick(id, inst byte) (byte, []byte, error) {
 
 // Servos that lost their power have no torque, no limits of speed and are not homed.
 func TestSerialServoPower(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	b.servoWrite(20, append([]byte{46}, words(900)...)...)
 	must(t, b.face.Reboot("hello-feetech-wrist"))
@@ -288,6 +298,7 @@ func TestSerialServoPower(t *testing.T) {
 }
 
 func TestSerialBattery(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{Unhomed: true})
 	if r := b.status("hello-motor-arm"); r.Diag&1 != 0 || b.servoRead(20, 50, 1)[0] != 0 {
 		t.Errorf("%+v", r)
@@ -306,6 +317,7 @@ func TestSerialBattery(t *testing.T) {
 
 // What must not be written is known afterwards, each by its kind.
 func TestSerialViolations(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	b.push("hello-motor-arm", append([]byte{5}, make([]byte, 105)...)[:50]...)
 	b.push("hello-motor-arm", append([]byte{9, 8, 0, 0, 0}, floats(0)...)...)
@@ -328,6 +340,7 @@ func TestSerialViolations(t *testing.T) {
 
 // The lift that meets the table stops by itself, and says why.
 func TestSerialContact(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	b.order("hello-motor-lift", 6, 0, 0.3*liftMetre, 2*liftMetre, 0)
 	for {
@@ -350,6 +363,7 @@ func TestSerialContact(t *testing.T) {
 
 // A line that spoils bytes: no command with a wrong checksum is taken, and the boards' lines find together again.
 func TestSerialNoise(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{Seed: 3, NoSync: true, Lines: []LineFault{{Port: "hello-motor-lift", Flip: 0.01, Drop: 0.01, Duplicate: 0.01, Requests: true}}})
 	port := b.port("hello-motor-lift")
 	from := b.joint("lift_joint")
@@ -384,6 +398,7 @@ func TestSerialNoise(t *testing.T) {
 
 // A late answer comes late.
 func TestSerialDelay(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{Lines: []LineFault{{Delay: 150 * time.Millisecond}}})
 	began := time.Now()
 	b.status("hello-motor-arm")
@@ -394,6 +409,7 @@ func TestSerialDelay(t *testing.T) {
 
 // A world that is placed anew: the boards read where they stand, and go on from there.
 func TestSerialReset(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	b.order("hello-motor-lift", 5, 1.1*liftMetre, 0.3*liftMetre, 1*liftMetre, 0)
 	b.until("hello-motor-lift", "moving", func(r reading) bool { return r.Pos > 0.9*liftMetre })
@@ -410,6 +426,7 @@ func TestSerialReset(t *testing.T) {
 
 // A lift that is pushed by hand while the runstop is engaged moves faster than a motor may, and no motor moves it.
 func TestSerialPush(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	b.face.Runstop(true)
 	b.until("hello-motor-lift", "the runstop", func(r reading) bool { return r.Diag&2 != 0 })
@@ -427,6 +444,7 @@ func TestSerialPush(t *testing.T) {
 
 // A base without current is not moved by its own arm.
 func TestSerialBaseStands(t *testing.T) {
+	t.Parallel()
 	b := onSerial(t, SerialFaults{NoSync: true})
 	from := b.twin.State().Base
 	b.order("hello-motor-arm", 5, 45, 0.7/armMetre, 0.7/armMetre, 0)

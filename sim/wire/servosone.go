@@ -238,7 +238,7 @@ func (s *servo) present(w *works) {
 	le.PutUint16(s.mem[regLoad:], unsigned(int(math.Round(s.load)), 10))
 	s.mem[regVolt], s.mem[regTemp] = 121, 34
 	s.mem[regError] = s.errors(w)
-	s.mem[regMoving] = boolByte(s.ref.moving())
+	s.mem[regMoving] = boolByte(math.Abs(s.v) > restTicks)
 	le.PutUint16(s.mem[regCurrent:], uint16(math.Abs(s.load)/4))
 	if w.faults.Frozen != s.id || s.frozen == nil {
 		s.frozen = slices.Clone(s.mem[regPos : regCurrent+2])
