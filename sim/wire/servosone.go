@@ -35,6 +35,7 @@ const (
 const (
 	servoFast   = 12.0 // rad/s of the joint: without a limit
 	servoHard   = 60.0 // rad/s^2
+	restTicks   = 20.0 // ticks/s: slower is at rest
 	wristForce  = 10.0 // Nm at full load: the twin's drive
 	overloadBit = 32
 	jawPressing = 0.5 // m/s: the jaw's own drive follows what the servo says
