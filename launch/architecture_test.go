@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"launch":       {"*"},
 	"launch/bench": {"*"},
 	"launch/e2e":   {"*"},
+	"launch/field": {"*"},
 	"launch/kill":  {"*"},
 	"launch/soak":  {"*"},
 

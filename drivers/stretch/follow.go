@@ -57,15 +57,17 @@ type run struct {
 	calmAt  time.Time     // since when everything is at rest
 	driven  time.Time     // when the base was last told
 
-	sentAt  time.Time
-	final   bool // the newest goal is the plan's end
-	again   int
-	sending bool
-	which   int // goals so far
-	live    int // the newest that was taken
-	active  bool
-	wait    sync.WaitGroup
-	news    chan goalNews
+	sentAt   time.Time
+	final    bool // the newest goal is the plan's end
+	again    int
+	sending  bool
+	which    int       // goals so far
+	from     []float64 // joints when it began
+	compared bool      // with what the driver says of them
+	live     int       // the newest that was taken
+	active   bool
+	wait     sync.WaitGroup
+	news     chan goalNews
 }
 
 // stage is where a goal is.
@@ -75,6 +77,7 @@ const (
 	goalTaken stage = iota
 	goalNotTaken
 	goalOver
+	goalTold
 )
 
 // goalNews is what became of a goal.
@@ -84,6 +87,7 @@ type goalNews struct {
 	status ros.GoalStatus
 	result control_msgs.FollowJointTrajectory_Result
 	err    error
+	told   *control_msgs.FollowJointTrajectory_Feedback
 }
 
 // Follow leads the robot along the trajectory to its end.
@@ -136,7 +140,7 @@ func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 	if d := t.Duration(); d > robot.LongestGoal {
 		return nil, fmt.Errorf("refused: the trajectory takes %v, limit %v", d, robot.LongestGoal)
 	}
-	m := &run{r: r, t: t, gen: k.generation, units: unitsOf(k.generation), model: k.model, news: make(chan goalNews, 8)}
+	m := &run{r: r, t: t, gen: k.generation, units: unitsOf(k.generation), model: k.model, from: s.Q, news: make(chan goalNews, 8)}
 	for _, p := range t.Points {
 		gap := p.Base.Mul(t.Points[0].Base.Inv())
 		m.moves = m.moves || gap.Norm() > 1e-4 || math.Abs(geom.WrapAngle(p.Base.Yaw-t.Points[0].Base.Yaw)) > 1e-4

@@ -91,7 +91,7 @@ const (
 func (r *Robot) gripOnce(ctx context.Context, goal *control_msgs.FollowJointTrajectory_Goal, want float64) (gripEnd, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, err := r.sendGoal(inner, goal)
+	g, err := r.sendGoal(inner, goal, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0, ended(ctx)

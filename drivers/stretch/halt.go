@@ -84,17 +84,19 @@ func (r *Robot) hold(ctx context.Context) error {
 	}()
 	var err error
 	answered, good := false, false
+	rest := func() bool {
+		b := r.snapshot()
+		return !b.fast(2*restTurn, 2*restSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil && b.seq > began+6
+	}
 	ok := r.until(ctx, haltTime, func() bool {
 		select {
 		case err = <-called:
 			answered, good = true, err == nil
 		default:
 		}
-		b := r.snapshot()
-		rest := !b.fast(2*restTurn, 2*restSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil
-		return good || rest && (answered || gen == GenB) && b.seq > began+6
+		return good || (answered || gen == GenB) && rest()
 	})
-	if ok {
+	if ok || rest() { // a stop that is seen needs no answer
 		return nil
 	}
 	if err == nil {

@@ -130,7 +130,7 @@ func (r *Robot) adopt(k known) {
 	r.known = k
 	if k.generation != was.generation || k.tool != was.tool {
 		r.reading.q, r.reading.qd = nil, nil // of other units
-		r.armMode, r.held = modeNavigation, false
+		r.armMode, r.held, r.stages = modeNavigation, false, 0
 	}
 	r.mu.Unlock()
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"viad/ros"
+	"viad/ros/msg"
 	"viad/ros/msg/builtin_interfaces"
 	"viad/ros/msg/control_msgs"
 	"viad/ros/msg/trajectory_msgs"
@@ -118,7 +119,9 @@ func (m *run) send(ctx context.Context, g *control_msgs.FollowJointTrajectory_Go
 			case <-ctx.Done():
 			}
 		}
-		goal, err := m.r.sendGoal(ctx, g)
+		goal, err := m.r.sendGoal(ctx, g, first(func(f *control_msgs.FollowJointTrajectory_Feedback) {
+			tell(goalNews{which: n.which, stage: goalTold, told: f})
+		}))
 		if err != nil {
 			n.stage, n.err = goalNotTaken, err
 			tell(n)
@@ -132,10 +135,10 @@ func (m *run) send(ctx context.Context, g *control_msgs.FollowJointTrajectory_Go
 }
 
 // sendGoal sends a goal and waits for its acceptance, with a time-out of our own.
-func (r *Robot) sendGoal(ctx context.Context, g *control_msgs.FollowJointTrajectory_Goal) (ros.Goal, error) {
+func (r *Robot) sendGoal(ctx context.Context, g *control_msgs.FollowJointTrajectory_Goal, feedback func(msg.Message)) (ros.Goal, error) {
 	within, cancel := r.within(ctx, acceptTime)
 	defer cancel()
-	goal, err := r.arm.Send(within, g, nil)
+	goal, err := r.arm.Send(within, g, feedback)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = fmt.Errorf("the robot's driver did not say within %v whether it takes a goal: it may hang; look at stretch_driver (%w)", acceptTime, err)
 	}
@@ -153,6 +156,8 @@ const (
 func (m *run) heard(ctx context.Context, n goalNews) error {
 	var refusal *ros.Rejected
 	switch {
+	case n.stage == goalTold:
+		return m.told(n.told)
 	case n.stage == goalTaken:
 		m.sending, m.active, m.live = false, true, n.which
 		return nil

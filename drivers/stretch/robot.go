@@ -42,9 +42,10 @@ type Robot struct {
 	ended    time.Time   // when the last of them ended
 	jawOpen  *bool       // the last jaw command that ended plausibly
 	gripping bool
-	rehome   bool   // a runstop came while homing
-	armMode  string // the mode in which A takes goals for the arm, as learnt
-	held     bool   // goals are taken only when none runs, as learnt
+	rehome   bool    // a runstop came while homing
+	armMode  string  // the mode in which A takes goals for the arm, as learnt
+	held     bool    // goals are taken only when none runs, as learnt
+	stages   float64 // of units, as learnt; 0: those of the generation
 }
 
 var (

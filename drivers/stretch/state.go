@@ -79,7 +79,7 @@ func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offset.add(m.Header.Stamp, info.Received)
-	u := unitsOf(r.known.generation)
+	u := r.units()
 	if u.stages == 0 {
 		u = unitsOf(GenAPrime) // before the handshake: only to see whether they come
 	}
@@ -360,13 +360,13 @@ func (r *Robot) mode(now time.Time) (robot.Mode, string) {
 	if s.runstopped.v || s.mode.v == modeRunstopped {
 		return robot.ModeRunstopped, runstopWords
 	}
+	if r.resting(now) { // also one that is not homed: it is at it
+		return robot.ModeMoving, "the robot is " + s.mode.v + ": wait until it is done"
+	}
 	for _, f := range r.live(now) {
 		if f.Bad != "" {
 			return robot.ModeFaulted, f.Bad
 		}
-	}
-	if s.mode.v == modeHoming || s.mode.v == modeStowing {
-		return robot.ModeMoving, "the robot is " + s.mode.v + ": wait until it is done"
 	}
 	if r.running != nil {
 		return robot.ModeMoving, ""
