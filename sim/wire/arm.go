@@ -2,65 +2,77 @@ package wire
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"sync"
 	"time"
 
-	"viad/ros/msg/control_msgs"
+	"viad/ros"
 	"viad/sim"
 )
 
 // robot_mode as Franka's control box reports it.
 const (
+	modeOther   uint8 = 0
 	modeIdle    uint8 = 1
 	modeMove    uint8 = 2
+	modeGuiding uint8 = 3
 	modeReflex  uint8 = 4
 	modeStopped uint8 = 5
 	modeHealing uint8 = 6
 )
 
+// Flags of the errors that the double knows, by their names on the wire.
 const (
-	reflexForce = 70.0 // N on the hand that trip a cartesian reflex: above any grasp, below what breaks
-	reflexJolt  = 60.0 // rad/s^2 of the commanded joints that trip a discontinuity; four times the arm's own limit
-	brakeRate   = 10.0 // rad/s^2 with which the arm brakes by itself
-	stillSpeed  = 0.01 // rad/s: stopped_velocity_tolerance of the trajectory controller
+	flagSpeed       = "joint_velocity_violation"
+	flagForce       = "cartesian_reflex"
+	flagTorque      = "joint_reflex"
+	flagRange       = "joint_motion_generator_position_limits_violation"
+	flagJolt        = "joint_motion_generator_velocity_discontinuity"
+	flagJerk        = "joint_motion_generator_acceleration_discontinuity"
+	flagNetwork     = "communication_constraints_violation"
+	brakeRate       = 10.0 // rad/s^2 with which the arm brakes by itself
+	lossyAfter      = 2 * time.Second
+	lateReflex      = 1500 * time.Millisecond
+	lostAfter       = 300 * time.Millisecond // from the start of a motion
+	recoveryUsually = 400 * time.Millisecond
 )
 
-// run is a goal being followed.
-type run struct {
-	path  spline
-	began time.Time
-	lim   limits
-	done  chan int32 // its error code; capacity 2, for one that was told too early
-}
-
-// arm is the control box, the trajectory controller and the hand, driven once per physics step.
+// arm is the control box and the trajectory controller, with the hand, driven once per physics step.
 type arm struct {
 	joints []string
+	build  build
 
 	mu     sync.Mutex
 	faults Faults
 	now    time.Time
 	q, v   []float64 // measured
 	effort []float64
-	want   []knot // per joint: q, v, a of one element
+	want   knot      // where the controller commands the arm to be
+	cmdV   []float64 // speed and acceleration of what was commanded, as the control box sees them: by differences
+	cmdA   []float64
 	run    *run
 	active bool // the trajectory controller is
+	down   bool // the hardware component is unconfigured, as after every fault on ROS 2
+	dead   bool // the process of the controller is
 	mode   uint8
-	err    string // flag of the reflex while the arm brakes; reads clean afterwards
-	last   string // flag of the last motion
+	since  time.Time     // when the mode began
+	err    string        // flag of the reflex while the arm brakes; reads clean afterwards
+	last   string        // flag of the last motion
+	fell   chan struct{} // closed at the next fault
 	force  float64
+	tau    [7]float64 // that the force makes
+	touch  [2]touch   // what collisions are: nominal, and while it accelerates
 	hand   hand
 	begun  bool
-	down   bool // the hardware component is unconfigured, as after every fault on ROS 2
-	fast   fastest
 }
 
-func newArm(joints []string, f Faults) *arm {
-	a := &arm{joints: joints, faults: f, active: true, mode: modeIdle}
-	a.q, a.v, a.effort = make([]float64, len(joints)), make([]float64, len(joints)), make([]float64, len(joints))
-	a.hand = hand{homed: !f.Unhomed}
+func newArm(joints []string, b build, f Faults) *arm {
+	n := len(joints)
+	a := &arm{joints: joints, build: b, faults: f, active: true, mode: modeIdle, fell: make(chan struct{}), touch: [2]touch{b.touch, b.touch}}
+	a.q, a.v, a.effort = make([]float64, n), make([]float64, n), make([]float64, n)
+	a.cmdV, a.cmdA = make([]float64, n), make([]float64, n)
+	a.hand = hand{homed: !f.Unhomed, halted: make(chan struct{})}
 	return a
 }
 
@@ -68,110 +80,154 @@ func newArm(joints []string, f Faults) *arm {
 func (a *arm) set(f func(*Faults)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	was := a.faults.Unhomed
 	f(&a.faults)
+	if a.faults.Unhomed != was {
+		a.hand.homed = was
+	}
+}
+
+func (a *arm) fault() Faults {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.faults
 }
 
 // govern is the sim.Governor: one step of the controller.
 func (a *arm) govern(r *sim.Reading, axes []sim.Drive, jaw *sim.JawDrive) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.now, a.force = r.Now, r.Contact
+	if a.now = a.now.Add(r.Step); r.Now.After(a.now) { // the twin's clock stands still while it makes several steps
+		a.now = r.Now
+	}
+	a.force = r.Contact
 	for i, x := range r.Axes {
 		a.q[i], a.v[i], a.effort[i] = x.X, x.V, x.Effort
 	}
-	if !a.begun {
-		a.begun = true
-		a.want = make([]knot, len(a.joints))
-		for i := range a.want {
-			a.want[i] = knot{q: []float64{a.q[i]}, v: []float64{0}, a: []float64{0}}
-		}
-		a.hand.start(r.Aperture)
+	if !a.begun || a.displaced(axes) {
+		a.begin(r.Aperture)
 	}
 	dt := r.Step.Seconds()
+	a.feel()
 	a.control(dt)
 	a.watch()
 	for i := range axes {
-		axes[i] = sim.Drive{X: a.want[i].q[0], V: a.want[i].v[0], A: a.want[i].a[0]}
+		axes[i] = sim.Drive{X: a.want.q[i], V: a.want.v[i], A: a.want.a[i]}
 	}
 	*jaw = a.hand.step(r.Aperture, r.Jaw, r.Now)
 }
 
+// displaced: the world was reset, and the axes are told to stay where they are now.
+func (a *arm) displaced(axes []sim.Drive) bool {
+	for i := range axes {
+		if axes[i].X != a.want.q[i] {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *arm) begin(aperture float64) {
+	n := len(a.joints)
+	a.end(ending{code: jtcInvalid, text: "the world was reset"})
+	a.begun, a.want = true, knot{q: append([]float64(nil), a.q...), v: make([]float64, n), a: make([]float64, n)}
+	clear(a.cmdV)
+	clear(a.cmdA)
+	a.hand.start(aperture)
+}
+
 // control is what the trajectory controller does in one step.
 func (a *arm) control(dt float64) {
-	if a.run == nil {
+	if a.run == nil || a.run.held {
 		a.slow(dt)
 		return
 	}
 	t := a.now.Sub(a.run.began)
-	jolt := 0.0
-	for j := range a.want {
-		q, v, acc := a.run.path.at(t.Seconds(), j)
-		jolt = math.Max(jolt, math.Abs(v-a.want[j].v[0])/dt)
-		a.want[j].q[0], a.want[j].v[0], a.want[j].a[0] = q, v, acc
+	n := len(a.joints)
+	next := knot{q: make([]float64, n), v: make([]float64, n), a: make([]float64, n)}
+	for j := range n {
+		next.q[j], next.v[j], next.a[j] = a.run.path.at(t.Seconds(), j)
 	}
-	if jolt > reflexJolt {
-		a.reflex("joint_motion_generator_velocity_discontinuity")
-		return
-	}
-	for j, most := range a.run.lim.path {
-		if most > 0 && math.Abs(a.want[j].q[0]-a.q[j]) > most {
-			a.end(control_msgs.FollowJointTrajectory_Result_PATH_TOLERANCE_VIOLATED)
+	if a.mode == modeMove {
+		if flag := a.rough(next, dt); flag != "" {
+			a.reflex(flag)
 			return
 		}
+		if a.faults.LostPackets && t > lostAfter {
+			a.reflex(flagJerk)
+			return
+		}
+		if !finite(next.q) { // libfranka refuses it, and the hardware component goes into its error state
+			a.drop(modeIdle)
+			return
+		}
+		a.command(next, dt)
+	} else {
+		a.slow(dt) // what the controller wants reaches nobody
 	}
-	if t >= a.run.path.end() {
-		a.arrive()
-	}
+	a.follow(t, next)
 }
 
-// arrive ends a goal whose time is over, when it is met or when it is late.
-func (a *arm) arrive() {
-	met := true
-	for j, most := range a.run.lim.goal {
-		off := math.Abs(a.want[j].q[0] - a.q[j])
-		met = met && (most == 0 || off <= most) && math.Abs(a.v[j]) < stillSpeed
+// command gives the arm its next place.
+func (a *arm) command(next knot, dt float64) {
+	for j := range next.q {
+		v := (next.q[j] - a.want.q[j]) / dt
+		a.cmdA[j] = (v - a.cmdV[j]) / dt
+		a.cmdV[j] = v
 	}
-	late := a.run.lim.late
-	switch {
-	case met:
-		a.end(control_msgs.FollowJointTrajectory_Result_SUCCESSFUL)
-	case late > 0 && a.now.After(a.run.began.Add(a.run.path.end()+late)):
-		a.end(control_msgs.FollowJointTrajectory_Result_GOAL_TOLERANCE_VIOLATED)
-	}
+	a.want = next
 }
 
 // slow brakes what was commanded to a rest.
 func (a *arm) slow(dt float64) {
-	for j := range a.want {
-		v := a.want[j].v[0]
+	next := knot{q: make([]float64, len(a.q)), v: make([]float64, len(a.q)), a: make([]float64, len(a.q))}
+	for j := range a.want.q {
+		v := a.want.v[j]
 		dv := math.Copysign(math.Min(math.Abs(v), brakeRate*dt), v)
-		a.want[j].q[0] += (v - dv/2) * dt
-		a.want[j].v[0], a.want[j].a[0] = v-dv, -dv/dt
+		next.q[j] = a.want.q[j] + (v-dv/2)*dt
+		next.v[j], next.a[j] = v-dv, -dv/dt
 		if v == dv {
-			a.want[j].a[0] = 0
+			next.a[j] = 0
 		}
 	}
+	a.command(next, dt)
 }
+
+// live says that the box obeys, or could.
+func (a *arm) live() bool { return a.mode == modeIdle || a.mode == modeMove }
 
 // watch trips reflexes and keeps the mode.
 func (a *arm) watch() {
+	forced, m := a.faults.mode()
 	moving := false
 	for _, v := range a.v {
 		moving = moving || math.Abs(v) > 0.005
 	}
 	switch {
-	case a.faults.UserStop && a.mode != modeStopped:
-		a.drop(modeStopped)
-	case a.mode == modeReflex && !moving:
+	case forced && a.mode != m:
+		a.drop(m)
+	case forced:
+	case a.mode == modeGuiding || a.mode == modeOther: // released
+		a.enter(modeIdle)
+	case a.mode == modeReflex && !moving && a.now.Sub(a.since) > 50*time.Millisecond:
 		a.err = "" // the flags read clean while the reflex is latched
-	case (a.mode == modeIdle || a.mode == modeMove) && a.hurries():
-		a.reflex(tooFast)
-	case a.force > reflexForce && (a.mode == modeIdle || a.mode == modeMove):
-		a.reflex("cartesian_reflex")
-	case a.mode == modeIdle && a.active:
-		a.mode = modeMove
-	case a.mode == modeMove && !a.active:
-		a.mode = modeIdle
+	case !a.live():
+	case a.hurries():
+		a.reflex(flagSpeed)
+	case a.collides() != "":
+		a.reflex(a.collides())
+	case a.mode == modeMove && a.faults.LossyNetwork && a.now.Sub(a.since) > lossyAfter:
+		a.reflex(flagNetwork)
+	case a.active && !a.down && !a.faults.NotStarted:
+		a.enter(modeMove)
+	default:
+		a.enter(modeIdle)
+	}
+}
+
+func (a *arm) enter(mode uint8) {
+	if a.mode != mode {
+		a.mode, a.since = mode, a.now
 	}
 }
 
@@ -180,82 +236,154 @@ func (a *arm) reflex(flag string) {
 	a.drop(modeReflex)
 }
 
-// drop is what a fault does: the arm brakes and the controller is deactivated.
+// drop is what a fault does: the arm brakes. On ROS 2 the hardware component and with it the controller are deactivated;
+// franka_ros' controllers know of nothing.
 func (a *arm) drop(mode uint8) {
-	a.mode, a.active, a.down = mode, false, true
-	a.end(control_msgs.FollowJointTrajectory_Result_INVALID_GOAL)
-}
-
-// end ends the running goal.
-func (a *arm) end(code int32) {
-	if a.run != nil {
-		a.run.done <- code
-		a.run = nil
+	a.enter(mode)
+	close(a.fell)
+	a.fell = make(chan struct{})
+	if !a.build.one {
+		a.active, a.down = false, true
+		a.end(ending{code: jtcInvalid, text: "the controller was deactivated"})
 	}
 }
 
-// begin makes a goal the running one, from where the controller wants to be.
-func (a *arm) begin(g *control_msgs.FollowJointTrajectory_Goal) (*run, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	from := knot{q: make([]float64, len(a.want)), v: make([]float64, len(a.want)), a: make([]float64, len(a.want))}
-	for j, w := range a.want {
-		from.q[j], from.v[j], from.a[j] = w.q[0], w.v[0], w.a[0]
-	}
-	path, err := newSpline(&g.Trajectory, a.joints, from)
+// listens says that the trajectory controller takes goals, rightly or not.
+func (a *arm) listens() bool { return a.begun && !a.dead && (a.active || a.seemsWell()) }
+
+// seemsWell: a user stop was released, and the state looks healthy.
+func (a *arm) seemsWell() bool {
+	return a.faults.HealthyStop && a.mode == modeStopped && !a.faults.UserStop
+}
+
+// shown is the state as it is told.
+func (a *arm) shown() (mode uint8, err, last string, rate float64) {
+	mode, err, last = a.mode, a.err, a.last
 	switch {
-	case err != nil:
-		return nil, err
-	case !a.begun || !a.active:
-		return nil, fmt.Errorf("%w: the controller is not active", errGoal)
-	case len(path) < 2:
-		return nil, fmt.Errorf("%w: all its points lie in the past", errGoal)
+	case a.seemsWell():
+		return modeIdle, "", "", 0
+	case a.mode == modeReflex && a.faults.LateReflex && a.now.Sub(a.since) < lateReflex:
+		return modeMove, "", "", 1
+	case a.faults.LossyNetwork:
+		rate = 0.43
+	case a.faults.LostPackets:
+		rate = 0.9
+	case a.mode == modeMove:
+		rate = 1
 	}
-	if s := g.Trajectory.Header.Stamp; s.Sec != 0 || s.Nanosec != 0 {
-		if begin := time.Unix(int64(s.Sec), int64(s.Nanosec)); begin.Add(path.end()).Before(a.now) {
-			return nil, fmt.Errorf("%w: it ends in the past", errGoal)
-		}
-	}
-	a.end(control_msgs.FollowJointTrajectory_Result_INVALID_GOAL) // replaced
-	a.run = &run{path: path, began: a.now, lim: tolerances(g, a.joints), done: make(chan int32, 2)}
-	if a.faults.SuccessEarly {
-		a.run.done <- control_msgs.FollowJointTrajectory_Result_SUCCESSFUL
-	}
-	return a.run, nil
+	return mode, err, last, rate
 }
 
-// cancel holds, when r still runs.
-func (a *arm) cancel(r *run) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.run == r {
-		a.run = nil
-	}
-}
+var (
+	errPressed = errors.New("the user stop is pressed")
+	errNoFault = errors.New("there is nothing to recover from")
+)
 
 // recover clears a reflex or a released user stop; it waits as the real one does.
 func (a *arm) recover(ctx context.Context, after func(time.Duration) <-chan time.Time) error {
 	a.mu.Lock()
+	for a.faults.EarlyRecovery && a.live() {
+		fell := a.fell
+		a.mu.Unlock()
+		select {
+		case <-fell:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		a.mu.Lock()
+	}
 	takes := a.faults.Recovery
 	if takes == 0 {
-		takes = 400 * time.Millisecond
+		takes = recoveryUsually
 	}
 	switch {
 	case a.faults.UserStop:
 		a.mu.Unlock()
-		return fmt.Errorf("the user stop is pressed")
+		return errPressed
 	case a.mode != modeReflex && a.mode != modeStopped:
 		a.mu.Unlock()
-		return fmt.Errorf("there is nothing to recover from")
+		return errNoFault
 	}
-	a.mode = modeHealing
+	a.enter(modeHealing)
 	a.mu.Unlock()
 	select {
 	case <-after(takes):
-	case <-ctx.Done():
+	case <-ctx.Done(): // the box goes on with it
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mode, a.err = modeIdle, ""
+	if a.mode == modeHealing {
+		a.enter(modeIdle)
+	}
+	a.err = ""
+	if a.build.one { // franka_ros starts its controllers again
+		a.end(ending{code: jtcSuccess, status: ros.GoalCanceled, text: "the controllers were started again"})
+	}
 	return nil
+}
+
+// activate starts or stops the trajectory controller. Starting it recovers from a reflex without being asked to.
+func (a *arm) activate(on bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if on {
+		switch {
+		case a.down:
+			return false
+		case a.mode == modeReflex:
+			a.err = ""
+			a.enter(modeIdle)
+		case !a.live() && !a.build.one: // franka_ros calls it running all the same
+			return false
+		}
+	}
+	a.active = on
+	if !on {
+		a.end(ending{code: jtcInvalid, text: "the controller was deactivated"})
+	}
+	return true
+}
+
+// bringUp makes the hardware component active again.
+func (a *arm) bringUp() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down = a.down && !a.live() && a.mode != modeReflex
+	return !a.down
+}
+
+// die is the end of the controller's process: the box hears nothing, and stops. live begins it anew.
+func (a *arm) die() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dead = true
+	if a.live() {
+		a.reflex(flagNetwork)
+	}
+	a.active = false
+	a.end(ending{code: jtcInvalid, text: "the process ended"})
+}
+
+// rise is the process as it is started by hand: its controllers start, which clears a reflex.
+func (a *arm) rise() {
+	a.mu.Lock()
+	a.dead, a.down = false, false
+	a.mu.Unlock()
+	a.activate(true)
+}
+
+// leave ends the running goal: nobody moves the arm from here on.
+func (a *arm) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.end(ending{code: jtcInvalid, text: "the controller was shut down"})
+}
+
+func finite(x []float64) bool {
+	for _, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
 }

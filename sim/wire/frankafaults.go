@@ -76,3 +76,16 @@ func (f *Faults) skew() time.Duration {
 	}
 	return 0
 }
+
+// mode is what a hand on the robot makes of it.
+func (f *Faults) mode() (forced bool, mode uint8) {
+	switch {
+	case f.Locked:
+		return true, modeOther
+	case f.UserStop:
+		return true, modeStopped
+	case f.Guiding:
+		return true, modeGuiding
+	}
+	return false, modeIdle
+}

@@ -1,13 +1,6 @@
 package wire
 
-import (
-	"math"
-
-	"viad/ros/msg/control_msgs"
-)
-
-// tooFast is the flag of a joint beyond its speed.
-const tooFast = "joint_velocity_violation"
+import "math"
 
 // speedSlack is what measured speeds may be off by, rad/s.
 const speedSlack = 0.05
@@ -37,29 +30,9 @@ func fastPanda(j int, _ float64) (least, most float64) {
 // hurries says whether a joint is faster than the control box lets it. The caller holds mu.
 func (a *arm) hurries() bool {
 	for j, v := range a.v {
-		if a.fast == nil {
-			return false
-		}
-		if least, most := a.fast(j, a.q[j]); v < least-speedSlack || v > most+speedSlack {
+		if least, most := a.build.fast(j, a.q[j]); v < least-speedSlack || v > most+speedSlack {
 			return true
 		}
 	}
 	return false
-}
-
-// bringUp makes the hardware component active, which it cannot be in a fault.
-func (a *arm) bringUp() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.mode == modeIdle || a.mode == modeMove {
-		a.down = false
-	}
-	return !a.down
-}
-
-// leave ends the running goal: nobody moves the arm from here on.
-func (a *arm) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.end(control_msgs.FollowJointTrajectory_Result_INVALID_GOAL)
 }

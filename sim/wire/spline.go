@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"viad/ros/msg/control_msgs"
+	"viad/ros/msg/builtin_interfaces"
 	"viad/ros/msg/trajectory_msgs"
 )
 
@@ -24,29 +24,29 @@ type spline []knot
 // errGoal is a goal that the controller refuses to begin with.
 var errGoal = errors.New("invalid goal")
 
-// newSpline reads a goal's points into the joint order given. They begin at from, where the controller wants to be now.
-func newSpline(t *trajectory_msgs.JointTrajectory, joints []string, from knot) (spline, error) {
-	if len(t.Points) == 0 {
+// newSpline reads a goal's points into the joint order given, as the trajectory controller does that it stands for: the
+// one of ROS 2, or, one, of ROS 1. They begin at from, where the controller wants to be now. Only franka_ros' takes a
+// goal without points, to stop. Neither asks whether the numbers are finite.
+func newSpline(t *trajectory_msgs.JointTrajectory, joints []string, from knot, now time.Time, one bool) (spline, error) {
+	at, err := order(t.JointNames, joints)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(t.Points) == 0 && one:
+		return nil, nil
+	case len(t.Points) == 0:
 		return nil, fmt.Errorf("%w: no points", errGoal)
 	}
-	if len(t.JointNames) != len(joints) {
-		return nil, fmt.Errorf("%w: %d joints named, the controller has %d and takes no part of them", errGoal, len(t.JointNames), len(joints))
+	shift, err := delay(t, now)
+	if err != nil {
+		return nil, err
 	}
-	at := make([]int, len(joints))
-	for i, n := range joints {
-		if at[i] = slices.Index(t.JointNames, n); at[i] < 0 {
-			return nil, fmt.Errorf("%w: joint %s is not named", errGoal, n)
-		}
-	}
-	out := spline{from}
-	last := 0.0
+	var out spline
 	for n, p := range t.Points {
-		k := knot{t: float64(p.TimeFromStart.Sec) + float64(p.TimeFromStart.Nanosec)*1e-9}
-		if n > 0 && k.t <= last || k.t < 0 {
+		k := knot{t: seconds(p.TimeFromStart) + shift}
+		if n > 0 && k.t <= seconds(t.Points[n-1].TimeFromStart)+shift {
 			return nil, fmt.Errorf("%w: times do not increase at point %d", errGoal, n)
 		}
-		last = k.t
-		var err error
 		if k.q, err = pick(p.Positions, at, true); err == nil {
 			if k.v, err = pick(p.Velocities, at, false); err == nil {
 				k.a, err = pick(p.Accelerations, at, false)
@@ -55,17 +55,59 @@ func newSpline(t *trajectory_msgs.JointTrajectory, joints []string, from knot) (
 		if err != nil {
 			return nil, fmt.Errorf("%w: point %d: %w", errGoal, n, err)
 		}
-		if k.t <= 0 { // the present, over again
-			continue
-		}
 		out = append(out, k)
 	}
-	for _, v := range out[len(out)-1].v {
-		if math.Abs(v) > 1e-6 {
-			return nil, fmt.Errorf("%w: the last point has a velocity", errGoal)
+	if one { // what has passed is dropped, and the rest begins at the present
+		out = slices.DeleteFunc(out, func(k knot) bool { return k.t <= 0 })
+		if len(out) == 0 {
+			return nil, fmt.Errorf("%w: all its points lie in the past", errGoal)
 		}
+	} else if v := out[len(out)-1].v; slices.ContainsFunc(v, func(x float64) bool { return math.Abs(x) > resting }) {
+		return nil, fmt.Errorf("%w: the last point has a velocity", errGoal)
+	}
+	if out[0].t > 0 {
+		out = append(spline{from}, out...)
 	}
 	return out, nil
+}
+
+// resting is the largest speed of a last point.
+const resting = 1.2e-7
+
+func seconds(d builtin_interfaces.Duration) float64 {
+	return float64(d.Sec) + float64(d.Nanosec)*1e-9
+}
+
+// order is where in the message each joint is.
+func order(named, joints []string) ([]int, error) {
+	if len(named) != len(joints) {
+		return nil, fmt.Errorf("%w: %d joints named, the controller has %d and takes no part of them", errGoal, len(named), len(joints))
+	}
+	at := make([]int, len(joints))
+	for i, n := range joints {
+		if at[i] = slices.Index(named, n); at[i] < 0 {
+			return nil, fmt.Errorf("%w: joint %s is not named", errGoal, n)
+		}
+	}
+	return at, nil
+}
+
+// delay is how many seconds from now a trajectory begins. No stamp is now. One that ends in the past is refused; its end
+// is taken to be after the sum of all its times, as the controller takes it.
+func delay(t *trajectory_msgs.JointTrajectory, now time.Time) (float64, error) {
+	s := t.Header.Stamp
+	if s.Sec == 0 && s.Nanosec == 0 {
+		return 0, nil
+	}
+	shift := time.Unix(int64(s.Sec), int64(s.Nanosec)).Sub(now).Seconds()
+	sum := 0.0
+	for _, p := range t.Points {
+		sum += seconds(p.TimeFromStart)
+	}
+	if shift+sum < 0 {
+		return 0, fmt.Errorf("%w: it ends in the past", errGoal)
+	}
+	return shift, nil
 }
 
 func pick(x []float64, at []int, must bool) ([]float64, error) {
@@ -77,9 +119,7 @@ func pick(x []float64, at []int, must bool) ([]float64, error) {
 	}
 	out := make([]float64, len(at))
 	for i, k := range at {
-		if out[i] = x[k]; math.IsNaN(x[k]) || math.IsInf(x[k], 0) {
-			return nil, errors.New("a number is not finite")
-		}
+		out[i] = x[k]
 	}
 	return out, nil
 }
@@ -118,25 +158,4 @@ func (s spline) at(t float64, j int) (q, v, a float64) {
 	v = (v0 + w*(a0+w*(3*k3+w*(4*k4+w*5*k5)))) / h
 	a = (a0 + w*(6*k3+w*(12*k4+w*20*k5))) / (h * h)
 	return q, v, a
-}
-
-// limits are a goal's tolerances per joint: 0 is not watched.
-type limits struct {
-	path, goal []float64
-	late       time.Duration // after the end until the goal must be met; 0: for ever
-}
-
-func tolerances(g *control_msgs.FollowJointTrajectory_Goal, joints []string) limits {
-	l := limits{path: make([]float64, len(joints)), goal: make([]float64, len(joints))}
-	set := func(to []float64, from []control_msgs.JointTolerance) {
-		for _, t := range from {
-			if i := slices.Index(joints, t.Name); i >= 0 && t.Position > 0 {
-				to[i] = t.Position
-			}
-		}
-	}
-	set(l.path, g.PathTolerance)
-	set(l.goal, g.GoalTolerance)
-	l.late = max(0, time.Duration(g.GoalTimeTolerance.Sec)*time.Second+time.Duration(g.GoalTimeTolerance.Nanosec))
-	return l
 }
