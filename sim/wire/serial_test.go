@@ -153,3 +153,29 @@ func TestSerialServo(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// To the left, and counter-clockwise, by hand: wheel 2 stands across the way to the left and the others take cos 30 of it,
+// wheel 0 backwards; all three turn backwards when the base turns counter-clockwise, by 0.174 m of arm.
+func TestSerialWheelsLeftAndTurn(t *testing.T) {
+	t.Parallel()
+	b := onSerial(t, SerialFaults{})
+	send := func(u ...float64) {
+		for i, port := range []string{"hello-motor-omni-0", "hello-motor-omni-1", "hello-motor-omni-2"} {
+			b.order(port, 6, 0, u[i], 30, 0)
+		}
+		b.sync() // one for all three
+	}
+	send(-0.1*51.96, 0.1*51.96, 0)
+	b.await("to the left", func() bool {
+		v := b.twin.State().BaseV
+		return near(v.Y, 0.1, 0.01) && near(v.X, 0, 0.01) && near(v.Yaw, 0, 0.03)
+	})
+	send(-0.5*10.44, -0.5*10.44, -0.5*10.44)
+	b.await("the turn", func() bool {
+		v := b.twin.State().BaseV
+		return near(v.Yaw, 0.5, 0.05) && near(v.X, 0, 0.02) && near(v.Y, 0, 0.02)
+	})
+	send(0, 0, 0)
+	b.await("rest", func() bool { v := b.twin.State().BaseV; return math.Abs(v.Yaw) < 0.01 })
+	b.violated()
+}

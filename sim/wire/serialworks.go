@@ -276,5 +276,6 @@ func (w *works) reboot(port string) {
 			at += m.zero
 		}
 		m.boot(w.now, false, at)
+		m.synced = w.power.syncs
 	}
 }

@@ -51,6 +51,7 @@ type servo struct {
 	limit    [2]float64
 	zero     float64 // ticks from where it was homed to its zero
 	offset   int     // ticks where it is homed
+	turns    float64 // ticks, whole turns that it has forgotten
 	opens    func(angle float64) float64
 	shuts    func(aperture float64) float64
 
@@ -120,21 +121,32 @@ func (s *servo) home(homed bool) {
 	}
 }
 
-// reboot loses what it had without power; its turns are counted anew from within one.
+// reboot loses what it had without power.
 func (s *servo) reboot() {
 	s.start()
 	s.homed = false
 	s.later = nil
-	s.ref = ramp{x: s.x}
+	s.forget()
 }
+
+// forget counts the turns anew: what it reads is within one again.
+func (s *servo) forget() {
+	whole := math.Floor(s.x/turnTicks) * turnTicks
+	s.turns -= whole
+	s.x -= whole
+	s.ref, s.target = ramp{x: s.x}, s.x
+}
+
+// null is what it reads at the joint's zero.
+func (s *servo) null() float64 { return s.zero + float64(s.offset) + s.turns }
 
 // ticks of an angle of the joint, as its own program has it.
 func (s *servo) ticks(angle float64) float64 {
-	return s.zero + float64(s.offset) + s.polarity*angle*s.gear*turnTicks/(2*math.Pi)
+	return s.null() + s.polarity*angle*s.gear*turnTicks/(2*math.Pi)
 }
 
 func (s *servo) angle(ticks float64) float64 {
-	return s.polarity * (ticks - s.zero - float64(s.offset)) / turnTicks * 2 * math.Pi / s.gear
+	return s.polarity * (ticks - s.null()) / turnTicks * 2 * math.Pi / s.gear
 }
 
 func (s *servo) measure(r *sim.Reading) {
@@ -269,7 +281,10 @@ func (s *servo) write(w *works, at byte, b []byte) {
 	if had[regTorque] == 0 && s.mem[regTorque] != 0 {
 		s.ref, s.target = ramp{x: s.x}, s.x
 	}
-	if had[regMode] != s.mem[regMode] && s.mem[regMode] == 0 {
+	if had[regMode] != s.mem[regMode] {
+		if s.mem[regMode] == 2 { // the count of its turns is lost with this mode
+			s.forget()
+		}
 		s.stay()
 	}
 	if touches(regGoal, 2) {
