@@ -284,9 +284,9 @@ func TestSerialServoPower(t *testing.T) {
 	t.Parallel()
 	b := onSerial(t, SerialFaults{})
 	b.servoWrite(20, append([]byte{46}, words(900)...)...)
-	roll, turns := word(b.servoRead(22, 56, 2)), 0.0
+	roll := word(b.servoRead(22, 56, 2))
 	must(t, b.face.Reboot("hello-feetech-wrist"))
-	if turns = (word(b.servoRead(22, 56, 2)) - roll) / 4096; !near(turns, 1, 0.01) || roll > 0 {
+	if turns := (word(b.servoRead(22, 56, 2)) - roll) / 4096; !near(turns, 1, 0.01) || roll > 0 {
 		t.Errorf("roll read %v ticks and now %.3f turns more, not within one", roll, turns)
 	}
 	if m := b.servoRead(20, 40, 14); !bytes.Equal(m, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xe0, 1, 0, 0, 0, 0}) {
