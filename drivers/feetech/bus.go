@@ -220,16 +220,8 @@ func (b *Bus) verify(ctx context.Context, id, reg byte, data []byte) error {
 	return nil
 }
 
-// mayBeStale reports whether an old answer without parameters could be taken for the next one of this servo: the last
-// question to it was such a one, and its answer may have come twice.
-func (b *Bus) mayBeStale(id byte) bool {
-	for _, q := range slices.Backward(b.recent) {
-		if q.id == id {
-			return q.answer == 0
-		}
-	}
-	return false
-}
+// mayBeStale reports whether an old answer without parameters could be taken for the next one of this servo.
+func (b *Bus) mayBeStale(id byte) bool { return slices.Contains(b.recent, question{id, 0}) }
 
 // SyncWrite writes the same registers of several servos, which take them at the same moment. None answers, so each is read
 // back. What may be written is as for Write; when anything is refused nothing is sent.
