@@ -53,6 +53,8 @@ type Config struct {
 	Limits      Limits              // bounds of what strangers can make us keep; zero fields have defaults
 	Wire        func(Datagram) bool // for tests: false drops the datagram; nil keeps all
 	Log         *slog.Logger
+
+	prefix GUIDPrefix // of a participant that always has the same; zero is a random one
 }
 
 // Limits bound the memory that the network can make a participant use.

@@ -106,7 +106,9 @@ func open(c Config, n carrier) (*Participant, error) {
 	}
 	p.receivers.New = func() any { return &receiver{p: p} }
 	p.defaults()
-	if _, err := rand.Read(p.prefix[2:]); err != nil { // the first two are our vendor, which has no name
+	if p.prefix = c.prefix; p.prefix != (GUIDPrefix{}) {
+		// Given.
+	} else if _, err := rand.Read(p.prefix[2:]); err != nil { // the first two are our vendor, which has no name
 		return nil, err
 	}
 	st, err := parseStatics(&p.cfg)

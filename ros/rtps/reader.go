@@ -27,6 +27,7 @@ type Reader struct {
 	spare      []*Sample
 	spareParts []*assembly
 	keys       []int64
+	acks       uint32 // of all acknowledgements, to whomever: who is forgotten and found again must not take them for old
 
 	received, lost, dropped uint64
 }

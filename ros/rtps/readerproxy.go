@@ -29,6 +29,7 @@ type readerProxy struct {
 	hold   int64 // until then, or until it is synced, it gets heartbeats alone: see Writer.sync
 	acks   int   // acknowledgements seen, up to 2
 	count  uint32
+	anew   anew // of its acknowledgements
 
 	repair     bitset256 // samples asked for again: base+i
 	repairBase int64

@@ -22,7 +22,7 @@ func (r *Reader) onFragment(in *incoming, x *receiver) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byGUID[in.writer]
-	if w == nil || !w.wants(in.seq) {
+	if w == nil || !r.wants(w, in.seq) {
 		return
 	}
 	a := r.part(w, in, n)

@@ -256,7 +256,10 @@ func (x *receiver) heartbeat(flags byte, o order, s []byte) bool {
 		return false
 	}
 	for _, r := range x.readersFor(EntityID(s[:4]), writer) {
-		r.onHeartbeat(writer, first, last, count, flags&flagFinal != 0, x)
+		if r.onHeartbeat(writer, first, last, count, flags&flagFinal != 0, x) {
+			x.p.reborn(x.src)
+			break
+		}
 	}
 	return true
 }

@@ -262,19 +262,29 @@ func (w *Writer) unmatch(g GUID) bool {
 	return true
 }
 
-// onAckNack learns what a reader has, [..base), and what it misses.
+// onAckNack learns what a reader has, [..base), and what it misses. One that has less than it had forgot us for a while, or
+// was started anew: it gets again what there still is.
 func (w *Writer) onAckNack(from GUID, base int64, missing *bitset256, count uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.byGUID[from]
-	if r == nil || !r.reliable || base < 0 || r.acks > 0 && int32(count-r.count) <= 0 {
+	if r == nil || !r.reliable || base < 0 {
 		return
 	}
-	r.count = count
-	w.sync(r, base)
 	now := w.p.now()
+	if r.acks > 0 && int32(count-r.count) <= 0 && !r.anew.counts(int64(count), now) {
+		return
+	}
+	r.count, r.anew = count, anew{}
+	w.sync(r, base)
 	if base > w.seq+1 {
 		return // it acknowledges what was never written
+	}
+	if has := max(base, r.first) - 1; has < r.acked {
+		r.acked = has
+		r.beat, r.beats, r.beatWait, r.beatAt = true, 0, int64(beatUnacked), 0
+		w.armBeat(r)
+		w.poke()
 	}
 	if base-1 > r.acked {
 		if c := w.hist.find(base - 1); c != nil && len(c.payload) > paceLarge {

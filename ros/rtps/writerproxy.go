@@ -37,12 +37,12 @@ type writerProxy struct {
 
 	openings   int
 	beats      uint32
-	acks       uint32
 	ackDue     bool
 	nackAt     int64
 	nackWait   int64
 	nackedAt   int64
 	nackedBase int64
+	anew       anew // of its heartbeats, or of its samples when it is best effort
 }
 
 // onData takes a whole sample.
@@ -50,7 +50,7 @@ func (r *Reader) onData(in *incoming, _ *receiver) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byGUID[in.writer]
-	if w == nil || !w.wants(in.seq) {
+	if w == nil || !r.wants(w, in.seq) {
 		return
 	}
 	ahead := w.reliable && (in.seq != w.next || r.full())
@@ -64,6 +64,14 @@ func (r *Reader) onData(in *incoming, _ *receiver) {
 		s.reserved, s.peer = in.total, w.peer
 	}
 	r.accept(w, s)
+}
+
+// wants says whether a sample is one that did not come yet; a best effort writer may have begun anew.
+func (r *Reader) wants(w *writerProxy, seq int64) bool {
+	if !w.reliable && seq < w.next && w.anew.counts(seq, r.p.now()) {
+		w.next = seq
+	}
+	return w.wants(seq)
 }
 
 // wants says whether a sample is one that did not come yet, and is not too far ahead to be kept.
@@ -85,7 +93,7 @@ func (r *Reader) accept(w *writerProxy, s *Sample) {
 		if w.started && seq > w.next {
 			r.lost += uint64(seq - w.next)
 		}
-		w.started = true
+		w.started, w.anew = true, anew{}
 		w.next = seq + 1
 		for len(w.parts) > 0 && w.parts[0].seq <= seq {
 			r.dropPart(w, 0)
@@ -174,15 +182,24 @@ func (r *Reader) skip(w *writerProxy, to int64) {
 	r.drain(w)
 }
 
-// onHeartbeat learns what the writer has, and answers with what is missing of it.
-func (r *Reader) onHeartbeat(writer GUID, first, last int64, count uint32, final bool, x *receiver) {
+// onHeartbeat learns what the writer has, and answers with what is missing of it. reborn says that the writer has begun
+// anew.
+func (r *Reader) onHeartbeat(writer GUID, first, last int64, count uint32, final bool, x *receiver) (reborn bool) {
 	r.mu.Lock()
 	w := r.byGUID[writer]
-	if w == nil || !w.reliable || w.beats != 0 && int32(count-w.beats) <= 0 {
+	if w == nil || !w.reliable {
 		r.mu.Unlock()
-		return
+		return false
 	}
-	w.beats = count
+	old, less := w.beats != 0 && int32(count-w.beats) <= 0, last < w.next-1
+	if old || less { // overtaken on its way, or the writer has begun anew
+		believed := w.anew.counts(int64(count), r.p.now())
+		if !believed || less || r.topic == "" { // discovery may say other things under the same numbers
+			r.mu.Unlock()
+			return believed
+		}
+	}
+	w.beats, w.anew = count, anew{}
 	if !w.started {
 		w.baseline = last
 		r.skip(w, first)
@@ -199,6 +216,7 @@ func (r *Reader) onHeartbeat(writer GUID, first, last int64, count uint32, final
 	if missing || !final {
 		r.p.send(x.out.b, to)
 	}
+	return false
 }
 
 // onHeartbeatFrag learns how many pieces of a sample there are so far.
@@ -350,12 +368,12 @@ func (r *Reader) answer(w *writerProxy, out *message, asked bool) (missing bool)
 	if missing {
 		w.nackedBase, w.nackedAt = w.next, now
 	}
-	w.acks++
+	r.acks++
 	base, final := w.next, !missing
 	if !w.started {
 		base, final, set = w.opening(), false, bitset256{} // with a bit set Fast DDS does not take it for a question
 	}
-	out.ackNack(r.id, w.guid.Entity(), base, &set, w.acks, final)
+	out.ackNack(r.id, w.guid.Entity(), base, &set, r.acks, final)
 	return missing
 }
 
@@ -395,8 +413,8 @@ func (r *Reader) askPieces(w *writerProxy, a *assembly, out *message, now int64,
 				set.set(i - base)
 			}
 		}
-		w.acks++
-		out.nackFrag(r.id, w.guid.Entity(), a.seq, uint32(base+1), &set, w.acks)
+		r.acks++
+		out.nackFrag(r.id, w.guid.Entity(), a.seq, uint32(base+1), &set, r.acks)
 		asked++
 	}
 	return asked
