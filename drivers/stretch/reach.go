@@ -155,6 +155,7 @@ const (
 // heard takes news of a goal; an error ends the motion. "Succeeded" is no evidence, and ends nothing.
 func (m *run) heard(ctx context.Context, n goalNews) error {
 	var refusal *ros.Rejected
+	var gone *ros.Gone
 	switch {
 	case n.stage == goalTold:
 		return m.told(n.told)
@@ -169,6 +170,8 @@ func (m *run) heard(ctx context.Context, n goalNews) error {
 			return m.refused(ctx, n.err)
 		}
 		return fmt.Errorf("%w; what became of the goal is not known", n.err)
+	case errors.As(n.err, &gone): // and no other goal will be taken
+		return fmt.Errorf("%w; look whether stretch_driver still runs", n.err)
 	case n.which != m.live: // it has been replaced
 		return nil
 	case m.sending: // it is being replaced: the next one will show what is the matter
