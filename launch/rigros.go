@@ -33,6 +33,9 @@ type driver interface {
 // reachTime bounds the first connection to a robot's ROS graph at the start.
 const reachTime = 10 * time.Second
 
+// masterEvery is the time between two looks at a ROS 1 master: a motion whose graph is lost ends within the dead-man.
+const masterEvery = 250 * time.Millisecond
+
 // openROS is a real robot behind its ROS graph: the node, the driver, its cameras.
 func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
 	node, err := c.openNode(ctx, "viad", log)
@@ -43,11 +46,16 @@ func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
 	if err != nil {
 		return nil, errors.Join(err, node.Close())
 	}
-	r := &rig{body: d, clock: robot.WallClock{}}
 	eyes, err := c.openEyes(ctx, node, log)
 	if err != nil {
 		return nil, errors.Join(err, d.Close(), node.Close())
 	}
+	return realRig(d, node, eyes, log), nil
+}
+
+// realRig is a robot of steel: its driver, its cameras and the node that they are seen through.
+func realRig(d driver, node ros.Node, eyes []eye, log *slog.Logger) *rig {
+	r := &rig{body: d, clock: robot.WallClock{}}
 	for _, e := range eyes {
 		r.sources = append(r.sources, e)
 	}
@@ -67,7 +75,7 @@ func (c *Config) openROS(ctx context.Context, log *slog.Logger) (*rig, error) {
 			log.Warn("the robot's driver was closed with an error", "error", err)
 		}
 	}
-	return r, nil
+	return r
 }
 
 // openNode joins the robot's graph under a name of ours.
@@ -88,7 +96,7 @@ func (c *Config) openNode(ctx context.Context, name string, log *slog.Logger) (r
 		}
 		return n, nil
 	case "ros1":
-		n, err := ros1.Dial(ctx, ros1.Config{Master: r.Master, Name: "/" + name, Host: r.Host, Log: log})
+		n, err := ros1.Dial(ctx, ros1.Config{Master: r.Master, Name: "/" + name, Host: r.Host, Period: masterEvery, Log: log})
 		if err != nil {
 			return nil, fmt.Errorf("robot.ros: %w", err)
 		}

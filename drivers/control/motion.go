@@ -78,7 +78,8 @@ func (m *motion) run(ctx context.Context) ending {
 // call runs one call into the body beside a watch that looks at every tick.
 func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (ending, bool), f func(context.Context) error) ending {
 	c := m.c
-	inner, cancel := context.WithCancel(ctx)
+	inner, cut := context.WithCancelCause(ctx)
+	cancel := func() { cut(errCut) }
 	defer cancel()
 	if !c.hold(cancel, m.stops) {
 		return m.stopped()
@@ -103,12 +104,15 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 		}
 	}
 	tick.Stop()
-	return m.explain(end, c.release(cancel, done)) // what it returns changes no result: measured joints have spoken
+	return explain(end, c.release(cancel, done), context.Cause(inner)) // it changes no result: measured joints have spoken
 }
 
-// explain adds what the driver knows of a cut, which may be the reason of what was measured.
-func (m *motion) explain(end ending, said error) ending {
-	own := said != nil && !errors.Is(said, context.Canceled) && !errors.Is(said, context.DeadlineExceeded) && !errors.Is(said, robot.ErrHalted)
+// errCut is the cause with which control ends a call into the body.
+var errCut = errors.New("ended by control")
+
+// explain adds what the driver knows of a cut, which may be the reason of what was measured. That it was ended is none.
+func explain(end ending, said, cause error) ending {
+	own := said != nil && !errors.Is(said, cause) && !errors.Is(said, robot.ErrHalted) && said.Error() != context.Canceled.Error()
 	if end.cut && !end.stopped && own && !strings.Contains(end.why, said.Error()) {
 		end.said = "the robot's driver says: " + said.Error()
 	}
@@ -221,7 +225,8 @@ func (m *motion) heldUp(end ending, now time.Time) ending {
 	}
 	end.why = fmt.Sprintf("this daemon was held up for %v (limit %v) and ended the motion: look where the robot is, then stage and execute anew; %s",
 		m.held.Round(10*time.Millisecond), m.c.set.StateAge, end.why)
-	if end.result == robot.ResultUnknown {
+	stale := now.Sub(m.good.Received) > m.c.set.StateAge // and so is what the robot says of itself
+	if end.result == robot.ResultUnknown || end.result == robot.ResultFaulted && stale {
 		end.result = robot.ResultStoppedShort
 	}
 	return end

@@ -17,6 +17,7 @@ const (
 	TroubleNotDriven     Trouble = "not driven"               // the controller says that it runs and does not
 	TroubleRecovering    Trouble = "recovering"               // wait
 	TroubleDead          Trouble = "dead controller node"     // its process is gone or deaf
+	TroubleLink          Trouble = "link"                     // the wire between this daemon and the robot's nodes
 	TroubleCommunication Trouble = "FCI communication"        // packets are lost between the robot and its computer
 	TroubleUnknown       Trouble = "what happened is unknown" // a server went away while it was waited for
 	TroubleShort         Trouble = "stopped short"            // the controller gave up

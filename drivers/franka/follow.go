@@ -234,6 +234,9 @@ func wireDuration(s float64) builtin_interfaces.Duration {
 func (r *Robot) healthy() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if c := r.linkDown(); c != nil {
+		return c
+	}
 	now := r.clock.Now()
 	if age := now.Sub(r.joints.received); age > staleJoints || r.joints.q == nil {
 		return deadNode(fmt.Sprintf("no complete joint reading for %v, limit %v", age.Round(time.Millisecond), staleJoints))
@@ -335,7 +338,7 @@ func (r *Robot) arrived(ctx context.Context, m *run, doubt error) error {
 // leave ends a motion early: the arm brakes on its path, and what cannot be braked so is cancelled. When Halt was the
 // cause, Halt does that.
 func (r *Robot) leave(ctx context.Context, m *run, why error) error {
-	if errors.Is(why, ErrHalted) || m.newest().sent.IsZero() {
+	if errors.Is(why, ErrHalted) || m.newest().sent.IsZero() || nobodyThere(why) {
 		return why
 	}
 	if errors.Is(why, context.Canceled) || errors.Is(why, context.DeadlineExceeded) {
@@ -347,4 +350,12 @@ func (r *Robot) leave(ctx context.Context, m *run, why error) error {
 		why = errors.Join(why, r.cancelAll(ctx))
 	}
 	return why
+}
+
+// nobodyThere says that there is nobody to ask for braking: the arm brakes by itself, within Deadman.
+func nobodyThere(why error) bool {
+	var gone *ros.Gone
+	var absent *ros.Absent
+	var c *Condition
+	return errors.As(why, &gone) || errors.As(why, &absent) || errors.As(why, &c) && c.Trouble == TroubleLink
 }

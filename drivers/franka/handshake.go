@@ -83,7 +83,10 @@ func (r *Robot) Facts() []robot.Fact {
 // Run lives with the robot: it looks for it, shakes hands, watches, and begins anew whenever it was lost.
 func (r *Robot) Run(ctx context.Context) error {
 	news := make(chan struct{}, 1)
-	stop := r.config.Node.Links(func(ros.Link) {
+	stop := r.config.Node.Links(func(l ros.Link) {
+		r.mu.Lock()
+		r.link, r.linked = l, r.linked || l.Up
+		r.mu.Unlock()
 		select {
 		case news <- struct{}{}:
 		default:
@@ -126,7 +129,7 @@ func (r *Robot) adopt(f facts) {
 
 // watch looks after a known robot and returns when it has to be looked at anew.
 func (r *Robot) watch(ctx context.Context) {
-	asked, deaf := r.clock.Now(), false
+	asked, deaf, missed := r.clock.Now(), false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -137,9 +140,9 @@ func (r *Robot) watch(ctx context.Context) {
 		j, _, s := r.snapshot()
 		silent := max(now.Sub(j.received), now.Sub(s.received))
 		switch {
-		case silent > lostAfter:
+		case silent > lostAfter || r.linkFact().Bad != "":
 			f := looking()
-			f.set(robot.Fact{Name: factLink, Value: "lost", Bad: deadNode(fmt.Sprintf("the robot was lost: nothing for %v", silent.Round(100*time.Millisecond))).Error()})
+			f.set(robot.Fact{Name: factLink, Value: "lost", Bad: r.lostWords(silent)})
 			r.adopt(f)
 			return
 		case s.mode == modeReflex:
@@ -152,6 +155,12 @@ func (r *Robot) watch(ctx context.Context) {
 				r.note(c, err)
 			}
 			r.watchRate(s)
+			f := r.serverFact(ctx, factAction, r.names.trajectory, r.trajectory, true)
+			if missed = f.Bad != "" && !missed; !missed {
+				r.mu.Lock()
+				r.facts.set(f)
+				r.mu.Unlock()
+			}
 		}
 		r.mu.Lock()
 		bad := r.facts.bad != ""
@@ -159,6 +168,35 @@ func (r *Robot) watch(ctx context.Context) {
 		if bad && ctx.Err() == nil {
 			return
 		}
+	}
+}
+
+// lostWords say that nothing is heard of the robot, and what the wire knows of why.
+func (r *Robot) lostWords(silent time.Duration) string {
+	if bad := r.linkFact().Bad; bad != "" {
+		return bad
+	}
+	return deadNode(fmt.Sprintf("the robot was lost: nothing for %v", silent.Round(100*time.Millisecond))).Error()
+}
+
+func (r *Robot) linkFact() robot.Fact {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := robot.Fact{Name: factLink, Value: r.config.Node.Wire()}
+	if c := r.linkDown(); c != nil {
+		f.Value, f.Bad = f.Value+", down", c.Error()
+	}
+	return f
+}
+
+// linkDown is the condition of a wire that was up and says it is down; nil when it does not. It needs mu.
+func (r *Robot) linkDown() *Condition {
+	if r.link.Up || !r.linked {
+		return nil
+	}
+	return &Condition{
+		Trouble: TroubleLink, What: "the link to the robot is down: " + r.link.Why,
+		Next: "look at the network, and whether the robot's bring-up (ros2_control_node, franka_control) still runs and restart it by hand; nothing moves by itself after that",
 	}
 }
 
@@ -179,7 +217,7 @@ func (r *Robot) watchRate(s status) {
 func (r *Robot) handshake(ctx context.Context) facts {
 	f := facts{complete: true}
 	r.until(ctx, lostAfter, r.heard)
-	f.set(robot.Fact{Name: factLink, Value: r.config.Node.Wire()})
+	f.set(r.linkFact())
 	f.set(r.topicFact(factJoints, r.names.measured, r.names.merged))
 	f.set(r.topicFact(factState, r.names.state))
 	if f.bad != "" {

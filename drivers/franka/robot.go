@@ -40,8 +40,10 @@ type Robot struct {
 	status   status
 	offset   offset
 	facts    facts
-	urdf     string // the live description
-	run      *run   // the motion that is followed
+	link     ros.Link // as the wire tells it
+	linked   bool     // it was up
+	urdf     string   // the live description
+	run      *run     // the motion that is followed
 	ended    time.Time
 	gripping bool
 	tending  bool // a task runs
@@ -59,7 +61,7 @@ var (
 // Errors of a motion that was not begun or was ended from outside.
 var (
 	ErrBusy   = errors.New("refused: a motion or a task is already running")
-	ErrHalted = errors.New("halted")
+	ErrHalted = robot.ErrHalted
 )
 
 // Open makes what the driver talks and listens with. It does not wait for the robot: Run looks for it.

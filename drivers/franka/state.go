@@ -244,6 +244,9 @@ func (r *Robot) State() robot.State {
 
 // modeNow is the mode with its words. It needs mu.
 func (r *Robot) modeNow(now time.Time) (robot.Mode, string) {
+	if c := r.linkDown(); c != nil {
+		return robot.ModeUnknown, c.Error()
+	}
 	if r.status.received.IsZero() || now.Sub(r.status.received) > staleState || now.Sub(r.joints.received) > staleState {
 		if r.facts.bad != "" {
 			return robot.ModeUnknown, r.facts.bad

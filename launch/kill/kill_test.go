@@ -2,7 +2,7 @@ package kill
 
 import (
 	"context"
-	"os"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,15 +29,16 @@ type kill struct {
 	does func(s *scene) error
 	back func(s *scene) error
 	says []string // all of these are in what the daemon says of the motion; none: it cannot say anything
+	lost bool     // the daemon's status says that the robot is not there
 }
 
 // kills are those of a cell.
 func (c cell) kills() []kill {
 	list := []kill{
-		{daemonKilled, func(s *scene) error { return s.signal(syscall.SIGKILL) }, (*scene).restart, nil},
-		{daemonStopped, func(s *scene) error { return s.signal(syscall.SIGSTOP) }, func(s *scene) error { return s.signal(syscall.SIGCONT) }, []string{"held up"}},
-		{actionGone, func(s *scene) error { return s.robot.node.die() }, func(s *scene) error { return s.robot.node.revive() }, []string{"went away"}},
-		{driverGone, func(s *scene) error { return s.robot.down() }, func(s *scene) error { return s.robot.up() }, []string{"look"}},
+		{daemonKilled, func(s *scene) error { return s.signal(syscall.SIGKILL) }, (*scene).restart, nil, false},
+		{daemonStopped, func(s *scene) error { return s.signal(syscall.SIGSTOP) }, func(s *scene) error { return s.signal(syscall.SIGCONT) }, []string{"held up"}, false},
+		{actionGone, func(s *scene) error { return s.robot.node.die() }, func(s *scene) error { return s.robot.node.revive() }, []string{"follow_joint_trajectory"}, false},
+		{driverGone, func(s *scene) error { return s.robot.down() }, func(s *scene) error { return s.robot.up() }, []string{"look"}, true},
 	}
 	silent := func(on bool) func(*scene) error {
 		return func(s *scene) error { s.robot.mute.Store(on); return nil }
@@ -47,14 +48,14 @@ func (c cell) kills() []kill {
 	}
 	switch c.wire {
 	case "dds":
-		list = append(list, kill{linkSilent, silent(true), silent(false), []string{"look"}})
+		list = append(list, kill{linkSilent, silent(true), silent(false), []string{"look"}, true})
 	case "rosbridge":
 		list = append(list,
-			kill{linkCut, cable("cut"), cable(""), []string{"look"}},
-			kill{linkSilent, cable("silent"), cable(""), []string{"look"}},
-			kill{bridgeGone, func(s *scene) error { return s.robot.bridge.down() }, func(s *scene) error { return s.robot.bridge.up() }, []string{"look"}})
+			kill{linkCut, cable("cut"), cable(""), []string{"look"}, true},
+			kill{linkSilent, cable("silent"), cable(""), []string{"look"}, true},
+			kill{bridgeGone, func(s *scene) error { return s.robot.bridge.down() }, func(s *scene) error { return s.robot.bridge.up() }, []string{"look"}, true})
 	case "ros1":
-		list = append(list, kill{coreKilled, func(s *scene) error { return s.robot.core.kill() }, func(s *scene) error { return s.robot.core.up() }, []string{"look"}})
+		list = append(list, kill{coreKilled, func(s *scene) error { return s.robot.core.kill() }, func(s *scene) error { return s.robot.core.up() }, []string{"master"}, true})
 	}
 	return list
 }
@@ -95,16 +96,6 @@ func newScene(t *testing.T, c cell) *scene {
 	t.Helper()
 	m, set := c.start(t)
 	s := &scene{t: t, robot: m, file: launchFile(t, c.file, set), state: t.TempDir(), turn: 1}
-	if c.gen == "B" { // whose velocities go on for ever
-		guard := process(t, os.Stderr, "guard", s.file)
-		if err := guard.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = guard.Process.Signal(syscall.SIGTERM)
-			_ = guard.Wait()
-		})
-	}
 	s.d = startDaemon(t, s.file, s.state)
 	t.Cleanup(func() { s.end() })
 	s.d.ready(t, time.Minute)
@@ -126,6 +117,9 @@ func (s *scene) end() {
 func (s *scene) anew(t *testing.T) {
 	t.Helper()
 	s.end()
+	if err := errors.Join(s.robot.down(), s.robot.up()); err != nil { // also out of a reflex, or a runstop
+		t.Fatal(err)
+	}
 	s.d = startDaemon(t, s.file, s.state)
 	s.d.ready(t, time.Minute)
 }
@@ -196,8 +190,12 @@ func (s *scene) carryOut(k kill) {
 	track.end()
 	did := s.d.arm(t)
 	s.again()
-	t.Logf("%-18s %-20s %.2f m/s, at rest after %4d ms (%d), coasted %3.0f mm, ready %.1f s after, %s | %s | status: %s %s", s.robot.name, k.name, fast, after.Milliseconds(), bound.Milliseconds(),
-		coasted*1e3, back.Seconds(), did, s.says(k, what), status.Mode, status.Fault)
+	text := s.says(k, what)
+	t.Logf("%-18s %-20s %.2f m/s, at rest after %4d ms of %d, coasted %3.0f mm, ready %.1f s after, %s. Told: %s", s.robot.name, k.name, fast, after.Milliseconds(),
+		bound.Milliseconds(), coasted*1e3, back.Seconds(), did, text)
+	if k.lost && (status.Mode == "ready" || status.Fault == "") {
+		t.Errorf("its status while the robot is away: %s, %q", status.Mode, status.Fault)
+	}
 }
 
 // heard waits for the daemon's answer while what was killed is dead, and asks for its status.
@@ -234,7 +232,17 @@ func (s *scene) says(k kill, w told) string {
 			s.t.Errorf("it does not say %q: %s", words, w.text)
 		}
 	}
-	return strings.Join(strings.Fields(w.text), " ")
+	return sentence(w.text)
+}
+
+// sentence is what the answer to an execute says of the outcome, without its numbers.
+func sentence(text string) string {
+	if _, rest, ok := strings.Cut(text, `"why":"`); ok { // the JSON of the 2d face
+		text, _, _ = strings.Cut(rest, `"`)
+	}
+	text, _, _ = strings.Cut(text, "ordered:")
+	text, _, _ = strings.Cut(text, " The pictures are")
+	return strings.Join(strings.Fields(text), " ")
 }
 
 type none struct{}

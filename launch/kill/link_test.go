@@ -3,9 +3,12 @@ package kill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -230,7 +233,8 @@ func (c *core) up() error {
 	c.said = &log{}
 	c.cmd = exec.CommandContext(context.Background(), "/usr/bin/roscore", "-p", port)
 	c.cmd.Env = append(os.Environ(), "ROS_MASTER_URI=http://"+c.addr, "ROS_IP=127.0.0.1", "ROS_LOG_DIR="+c.t.TempDir())
-	c.cmd.Stdout, c.cmd.Stderr, c.cmd.SysProcAttr = c.said, c.said, &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.WaitDelay = c.said, c.said, 5*time.Second
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.cmd.Start(); err != nil {
 		return err
 	}
@@ -247,9 +251,21 @@ func (c *core) up() error {
 	}
 }
 
-// kill kills it, its master and its rosout, which are of its process group.
+// kill kills it and what it started: its master and its rosout, which are in sessions of their own.
 func (c *core) kill() error {
-	err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	pid := c.cmd.Process.Pid
+	kids, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return err
+	}
+	err = c.cmd.Process.Kill()
+	for _, f := range strings.Fields(string(kids)) {
+		kid, e := strconv.Atoi(f)
+		if e == nil {
+			e = syscall.Kill(kid, syscall.SIGKILL)
+		}
+		err = errors.Join(err, e)
+	}
 	_ = c.cmd.Wait() // it was killed
 	return err
 }

@@ -96,6 +96,9 @@ func (c cell) start(t *testing.T) (*machine, settings) {
 	if err := m.up(); err != nil {
 		t.Fatal(err)
 	}
+	if c.gen == wire.GenerationB {
+		m.guard()
+	}
 	return m, s
 }
 
@@ -119,10 +122,40 @@ func (m *machine) wires() settings {
 	return settings{{"domain", fmt.Sprint(domain)}}
 }
 
-func (m *machine) dds(name string) (ros.Node, error) {
+func (m *machine) dds(name string) (ros.Node, error) { return m.onDDS(name, guardHere, guardHere) }
+
+// onDDS is a node on the robot's computer. When the network is silent, only what is for or of the computer's own
+// participants from first to last comes through.
+func (m *machine) onDDS(name string, first, last int) (ros.Node, error) {
+	// What DDS calls participant i of a domain has the ports 7400 + 250 domain + 10 + 2i and the next.
+	base := 7400 + 250*m.domain + 10
 	return dds.Open(dds.Config{
 		Node: name, Domain: m.domain, Localhost: true, Distro: cdr.Jazzy,
-		Wire: func(rtps.Datagram) bool { return m.wire == "rosbridge" || !m.mute.Load() },
+		Wire: func(d rtps.Datagram) bool {
+			port := int(d.Addr.Port())
+			return !m.mute.Load() || port >= base+2*first && port <= base+2*last+1
+		},
+	})
+}
+
+// guardHere is the guard's participant: the third on the robot's computer, after the driver's and that of the actions.
+const guardHere = 2
+
+// guard runs what a driver needs beside it whose velocities go on for ever.
+func (m *machine) guard() {
+	m.t.Helper()
+	node, err := m.onDDS("viad_guard", 0, guardHere-1)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- stretch.Guard(ctx, stretch.Config{Node: node}) }()
+	m.t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, node.Close()); err != nil {
+			m.t.Error(err)
+		}
 	})
 }
 
