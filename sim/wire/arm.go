@@ -60,11 +60,18 @@ type arm struct {
 	err    string        // flag of the reflex while the arm brakes; reads clean afterwards
 	last   string        // flag of the last motion
 	fell   chan struct{} // closed at the next fault
-	force  float64
-	tau    [7]float64 // that the force makes
-	touch  [2]touch   // what collisions are: nominal, and while it accelerates
-	hand   hand
-	begun  bool
+	healing
+	force float64
+	tau   [7]float64 // that the force makes
+	touch [2]touch   // what collisions are: nominal, and while it accelerates
+	hand  hand
+	begun bool
+}
+
+// healing is a recovery that runs.
+type healing struct {
+	until time.Time
+	well  chan struct{} // closed at its end
 }
 
 func newArm(joints []string, b build, f Faults) *arm {
@@ -211,6 +218,8 @@ func (a *arm) watch() {
 		a.enter(modeIdle)
 	case a.mode == modeReflex && !moving && a.now.Sub(a.since) > 50*time.Millisecond:
 		a.err = "" // the flags read clean while the reflex is latched
+	case a.mode == modeHealing && !a.now.Before(a.healing.until):
+		a.heal()
 	case !a.live():
 	case a.hurries():
 		a.reflex(flagSpeed)
@@ -239,6 +248,9 @@ func (a *arm) reflex(flag string) {
 // drop is what a fault does: the arm brakes. On ROS 2 the hardware component and with it the controller are deactivated;
 // franka_ros' controllers know of nothing.
 func (a *arm) drop(mode uint8) {
+	if a.mode == modeHealing {
+		close(a.healing.well)
+	}
 	a.enter(mode)
 	close(a.fell)
 	a.fell = make(chan struct{})
@@ -280,7 +292,7 @@ var (
 )
 
 // recover clears a reflex or a released user stop; it waits as the real one does.
-func (a *arm) recover(ctx context.Context, after func(time.Duration) <-chan time.Time) error {
+func (a *arm) recover(ctx context.Context) error {
 	a.mu.Lock()
 	for a.faults.EarlyRecovery && a.live() {
 		fell := a.fell
@@ -305,21 +317,24 @@ func (a *arm) recover(ctx context.Context, after func(time.Duration) <-chan time
 		return errNoFault
 	}
 	a.enter(modeHealing)
+	well := make(chan struct{})
+	a.healing = healing{until: a.now.Add(takes), well: well}
 	a.mu.Unlock()
 	select {
-	case <-after(takes):
+	case <-well:
 	case <-ctx.Done(): // the box goes on with it
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.mode == modeHealing {
-		a.enter(modeIdle)
-	}
+	return ctx.Err()
+}
+
+// heal is the end of a recovery.
+func (a *arm) heal() {
+	a.enter(modeIdle)
 	a.err = ""
+	close(a.healing.well)
 	if a.build.one { // franka_ros starts its controllers again
 		a.end(ending{code: jtcSuccess, status: ros.GoalCanceled, text: "the controllers were started again"})
 	}
-	return nil
 }
 
 // activate starts or stops the trajectory controller. Starting it recovers from a reflex without being asked to.
@@ -368,6 +383,9 @@ func (a *arm) die() {
 func (a *arm) rise() {
 	a.mu.Lock()
 	a.dead, a.down = false, false
+	if a.mode == modeStopped && !a.faults.UserStop {
+		a.enter(modeIdle)
+	}
 	a.mu.Unlock()
 	a.activate(true)
 }

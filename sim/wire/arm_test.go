@@ -85,10 +85,17 @@ func TestRecoveryIsThreeSteps(t *testing.T) {
 		t.Fatalf("mode %d; the controller came up in a reflex", a.mode)
 	}
 	steps(a, 3, 0)
-	over := make(chan time.Time, 1)
-	over <- time.Time{}
-	if err := a.recover(context.Background(), func(time.Duration) <-chan time.Time { return over }); err != nil {
-		t.Fatal(err)
+	recovered := make(chan error, 1)
+	go func() { recovered <- a.recover(context.Background()) }()
+	for waits := true; waits; {
+		select {
+		case err := <-recovered:
+			if waits = false; err != nil {
+				t.Fatal(err)
+			}
+		default:
+			steps(a, 1, 0)
+		}
 	}
 	if a.activate(true) {
 		t.Error("the controller was activated without its hardware")

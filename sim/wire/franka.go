@@ -148,7 +148,7 @@ func (w *Franka) reconcile() error {
 
 // fall takes the process's topics, services and actions away.
 func (w *Franka) fall() error {
-	var errs []error
+	errs := make([]error, 0, len(w.process.closers))
 	for _, c := range w.process.closers {
 		errs = append(errs, c.Close())
 	}

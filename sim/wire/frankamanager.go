@@ -18,7 +18,7 @@ func recoveryAction(name string) ros.Action {
 // recovered is a goal of the error recovery.
 func (w *Franka) recovered(ctx context.Context, _ ros.GoalID, _ msg.Message, _ func(msg.Message)) (msg.Message, ros.GoalStatus) {
 	res := &franka_msgs.ErrorRecovery_Result{}
-	switch err := w.arm.recover(ctx, w.twin.Clock().After); {
+	switch err := w.arm.recover(ctx); {
 	case err == nil:
 		return res, ros.GoalSucceeded
 	case ctx.Err() != nil:

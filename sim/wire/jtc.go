@@ -17,7 +17,7 @@ const (
 	jtcInvalid = control_msgs.FollowJointTrajectory_Result_INVALID_GOAL
 	jtcPath    = control_msgs.FollowJointTrajectory_Result_PATH_TOLERANCE_VIOLATED
 	jtcGoal    = control_msgs.FollowJointTrajectory_Result_GOAL_TOLERANCE_VIOLATED
-	stillSpeed  = 0.01 // rad/s: stopped_velocity_tolerance of the trajectory controller
+	stillSpeed = 0.01 // rad/s: stopped_velocity_tolerance of the trajectory controller
 )
 
 // run is a goal being followed.
