@@ -73,7 +73,7 @@ func (c *Config) checkRobot() error {
 		return c.complain("robot.arm", "auto is for the twin only: a real robot comes up disarmed, and a person arms it (viactl arm)")
 	}
 	err := first(
-		c.oneOf("robot.driver", r.Driver, "twin", "ros"),
+		c.oneOf("robot.driver", r.Driver, "twin", "ros", "serial"),
 		c.oneOf("face", c.Face, "3d", "2d"),
 	)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Config) checkRobot() error {
 		if r.Pace != "real" {
 			return c.complain("robot.pace", "only a twin has another pace than the wall clock's")
 		}
-		if err := c.checkROS(); err != nil {
+		if err := first(c.checkROS(), c.checkSerial()); err != nil {
 			return err
 		}
 	} else if mobile != (r.World == "room") {

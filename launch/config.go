@@ -47,13 +47,14 @@ type Config struct {
 
 // Robot says which robot, and whether it is one.
 type Robot struct {
-	Driver string `yaml:"driver"` // twin, ros
+	Driver string `yaml:"driver"` // twin, ros, serial
 	Model  string `yaml:"model"`  // fr3, panda, stretch4
 	World  string `yaml:"world"`  // tabletop, room
 	Seed   int64  `yaml:"seed"`
 	Pace   string `yaml:"pace"` // real, fast
 	Arm    string `yaml:"arm"`  // auto, operator
 	ROS    ROS    `yaml:"ros"`
+	Serial Serial `yaml:"serial"`
 }
 
 // Listen is the door.
@@ -133,7 +134,7 @@ func Default() Config { return defaults(false) }
 func defaults(mobile bool) Config {
 	return Config{
 		Name: "viad", StateDir: "var", Face: "3d",
-		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator", ROS: ROS{Wire: "dds", Master: "127.0.0.1:11311"}},
+		Robot:      Robot{Driver: "twin", Model: "fr3", World: "tabletop", Seed: 1, Pace: "real", Arm: "operator", ROS: ROS{Wire: "dds", Master: "127.0.0.1:11311"}, Serial: Serial{Dir: "/dev"}},
 		Listen:     Listen{Address: "127.0.0.1:8787", MaxBody: 1 << 20},
 		Tokens:     Tokens{Generate: true},
 		Limits:     defaultLimits(mobile),

@@ -33,6 +33,8 @@ func (c *Config) openRig(ctx context.Context, log *slog.Logger) (*rig, error) {
 		return c.openTwin()
 	case "ros":
 		return c.openROS(ctx, log)
+	case "serial":
+		return c.openSerial(ctx, log)
 	default:
 		return nil, fmt.Errorf("there is no driver %q", c.Robot.Driver)
 	}

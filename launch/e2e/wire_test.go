@@ -31,7 +31,7 @@ import (
 )
 
 var (
-	cells = flag.String("cells", "franka-dds", "which wires the task is run over: franka-dds, franka-rosbridge, panda-ros1, stretch-dds-a, stretch-dds-b, stretch-rosbridge; all")
+	cells = flag.String("cells", "franka-dds", "which wires the task is run over: franka-dds, franka-rosbridge, panda-ros1, stretch-dds-a, stretch-dds-b, stretch-rosbridge, stretch-serial; all")
 	pics  = flag.Duration("pictures", 250*time.Millisecond, "period of the cameras on the wire")
 )
 
@@ -51,6 +51,7 @@ func matrix() []cell {
 		{"stretch-dds-a", "stretch4.yaml", "stretch4", wire.GenerationA, onDDS},
 		{"stretch-dds-b", "stretch4.yaml", "stretch4", wire.GenerationB, onDDS},
 		{"stretch-rosbridge", "stretch4.yaml", "stretch4", wire.GenerationA, onBridge},
+		{"stretch-serial", "stretch4-serial.yaml", "stretch4", "", onDDS},
 	}
 }
 
@@ -104,7 +105,7 @@ func (c cell) start(t *testing.T) (d daemon, token string) {
 	cfg.Tokens.List = cfg.Tokens.List[:1]
 	cfg.Tokens.List[0].Hash = door.Hash(token)
 	there := c.there(t, cfg, domain)
-	d.twin = twinBehind(t, c.model, c.gen, there)
+	d.twin = c.twinBehind(t, cfg, there)
 
 	o := launch.Options{}
 	if *verbose {
@@ -152,14 +153,33 @@ func ready(ctx context.Context, t *testing.T, socket string) {
 	}
 }
 
-// twinBehind puts a twin and its cameras on the wire of a node.
-func twinBehind(t *testing.T, model string, gen wire.Generation, there ros.Node) *sim.Twin {
+// face is a robot on its wire.
+type face interface {
+	Run(ctx context.Context) error
+	Close() error
+}
+
+// face puts a twin on the wire that the launch file names.
+func (c cell) face(t *testing.T, cfg *launch.Config, tw *sim.Twin, there ros.Node, urdf string) (face, error) {
 	t.Helper()
-	world, text, streams := "tabletop", model, wire.FrankaStreams()
-	if gen != "" {
+	switch {
+	case cfg.Robot.Driver == "serial":
+		cfg.Robot.Serial.Dir = t.TempDir()
+		return wire.NewSerial(tw, cfg.Robot.Serial.Dir, wire.SerialFaults{})
+	case c.model == "stretch4":
+		return wire.NewStretch(tw, there, c.gen, urdf, wire.StretchFaults{})
+	}
+	return wire.NewFranka(tw, there, urdf, wire.Faults{})
+}
+
+// twinBehind puts a twin on its wire, and its cameras on that of a node.
+func (c cell) twinBehind(t *testing.T, cfg *launch.Config, there ros.Node) *sim.Twin {
+	t.Helper()
+	world, text, streams := "tabletop", c.model, wire.FrankaStreams()
+	if c.model == "stretch4" {
 		world, text, streams = "room", "stretch4_pg4", wire.StretchStreams()
 	}
-	tw, err := sim.NewTwin(sim.Options{Robot: model, World: world, Seed: uint64(*from), Pace: sim.PaceReal, Light: true})
+	tw, err := sim.NewTwin(sim.Options{Robot: c.model, World: world, Seed: uint64(*from), Pace: sim.PaceReal, Light: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,15 +187,7 @@ func twinBehind(t *testing.T, model string, gen wire.Generation, there ros.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var face interface {
-		Run(ctx context.Context) error
-		Close() error
-	}
-	if gen != "" {
-		face, err = wire.NewStretch(tw, there, gen, string(urdf), wire.StretchFaults{})
-	} else {
-		face, err = wire.NewFranka(tw, there, string(urdf), wire.Faults{})
-	}
+	face, err := c.face(t, cfg, tw, there, string(urdf))
 	if err != nil {
 		t.Fatal(err)
 	}
