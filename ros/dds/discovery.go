@@ -15,8 +15,9 @@ const (
 
 // Bounds of what one ros_discovery_info may hold.
 const (
-	maxNodes = 1024
-	maxGids  = 8192
+	maxNodes    = 1024
+	maxGids     = 8192
+	maxEntities = 1 << 20 // bytes of the whole
 )
 
 // nodeEntities is one node of a participant and its endpoints.

@@ -217,6 +217,9 @@ func (o *goal) fetch(ctx context.Context) {
 	if err == nil && a.status == ros.GoalUnknown {
 		err = fmt.Errorf("%s does not know the goal any more: its result has expired, or the server was started anew", o.g.what)
 	}
+	if err == nil && (a.status < ros.GoalSucceeded || a.status > ros.GoalAborted) && a.status != ros.GoalUnknown {
+		err = fmt.Errorf("%s answers the request for the result with the status %d, which is no end: whether the goal still runs is not known", o.g.what, a.status)
+	}
 	if err == nil {
 		o.distro = o.g.n.d.graph.distro()
 		w := cdr.NewWriter(nil, o.distro)

@@ -113,6 +113,10 @@ func (g *graph) again() {
 
 // hear takes one participant's nodes.
 func (g *graph) hear(s *rtps.Sample) {
+	if len(s.Payload) > maxEntities {
+		g.log.Warn("a peer shows more nodes than are looked at", "peer", s.Writer.Prefix(), "bytes", len(s.Payload), "limit", maxEntities)
+		return
+	}
 	e, gidLen, err := parseEntities(s.Payload)
 	prefix := s.Writer.Prefix()
 	if err != nil {

@@ -12,8 +12,11 @@ import (
 	"viad/ros/rtps"
 )
 
-// mostProblems bounds the sentences about a graph.
-const mostProblems = 200
+// What is looked at and said of a graph at most: a stranger can announce thousands of endpoints.
+const (
+	mostProblems = 200     // sentences
+	mostPairs    = 1 << 20 // of others' endpoints on one topic
+)
 
 // Graph is what is known now. Topics and services that tools hide, such as those of actions, are among them.
 func (n *Node) Graph(ctx context.Context) (ros.Graph, error) {
@@ -72,6 +75,9 @@ func (n *Node) Graph(ctx context.Context) (ros.Graph, error) {
 	out.Nodes = slices.Compact(nodes)
 	fill(&out, all, owner)
 	slices.SortFunc(out.Peers, func(a, b ros.PeerInfo) int { return strings.Compare(a.GUID, b.GUID) })
+	if refused := n.d.p.Stats().Refused; refused > 0 {
+		out.Problems = append(out.Problems, fmt.Sprintf("%d announcements were not taken in: the domain has more participants, or one of them more endpoints, than are looked after here, and some are left out of everything that is shown; spread the nodes over several domains", refused))
+	}
 	for _, m := range n.d.p.Mismatches() {
 		out.Problems = append(out.Problems, m.Why)
 	}
@@ -141,9 +147,22 @@ func fill(out *ros.Graph, all []rtps.Endpoint, owner map[rtps.GUID]string) {
 
 // quarrels are the pairs of others' endpoints that never talk; those with ours the participant reports itself.
 func quarrels(all []rtps.Endpoint, owner map[rtps.GUID]string, ours rtps.GUIDPrefix) (out []string) {
-	byTopic := map[string][]rtps.Endpoint{}
+	type sides struct{ writers, readers []rtps.Endpoint }
+	byTopic := map[string]*sides{}
 	for _, e := range all {
-		byTopic[e.Topic] = append(byTopic[e.Topic], e)
+		if e.GUID.Prefix() == ours {
+			continue
+		}
+		t := byTopic[e.Topic]
+		if t == nil {
+			t = new(sides)
+			byTopic[e.Topic] = t
+		}
+		if e.Writer {
+			t.writers = append(t.writers, e)
+		} else {
+			t.readers = append(t.readers, e)
+		}
 	}
 	who := func(e rtps.Endpoint, what string) string {
 		if n := owner[e.GUID]; n != "" {
@@ -151,14 +170,15 @@ func quarrels(all []rtps.Endpoint, owner map[rtps.GUID]string, ours rtps.GUIDPre
 		}
 		return what + " " + hexGUID(e.GUID)
 	}
+	pairs := 0
 	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
-		for _, w := range byTopic[topic] {
-			for _, r := range byTopic[topic] {
-				if !w.Writer || r.Writer || w.GUID.Prefix() == ours || r.GUID.Prefix() == ours {
-					continue
+		name, _ := strings.CutPrefix(topic, topicPrefix)
+		for _, w := range byTopic[topic].writers {
+			for _, r := range byTopic[topic].readers {
+				if pairs++; pairs > mostPairs || len(out) >= mostProblems {
+					return out
 				}
-				if why := quarrel(w, r); why != "" && len(out) < mostProblems {
-					name, _ := strings.CutPrefix(topic, topicPrefix)
+				if why := quarrel(w, r); why != "" {
 					out = append(out, fmt.Sprintf("%s: the %s and the %s do not talk: %s", name, who(w, "publisher"), who(r, "subscriber"), why))
 				}
 			}

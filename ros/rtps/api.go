@@ -59,7 +59,7 @@ type Config struct {
 
 // Limits bound the memory that the network can make a participant use.
 type Limits struct {
-	Peers          int // participants known at a time; 0 is 128
+	Peers          int // participants known at a time; 0 is 512
 	Endpoints      int // endpoints of one participant; 0 is 4096
 	Sample         int // bytes of one sample; 0 is 64 MiB
 	Reassembly     int // bytes of unfinished samples from one participant; 0 is 128 MiB

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,6 +235,63 @@ func TestCrowds(t *testing.T) {
 		})
 		if n, m := len(p.Peers()), len(p.Endpoints()); n != 0 || m != 0 {
 			t.Errorf("%d peers and %d endpoints are left", n, m)
+		}
+	})
+}
+
+// TestHeavyAnnouncements fills every field of announcements as far as it goes.
+func TestHeavyAnnouncements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := open(Config{}, deaf{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		long := strings.Repeat("x", 1000)
+		var parts plist
+		parts.u32(16)
+		for range 16 {
+			parts.u32(uint32(len(long)))
+			parts.b = append(parts.b, long...)
+		}
+		before := heap()
+		for i := range 20 {
+			s := newStranger(p, i)
+			s.announce()
+			for n := range 1000 {
+				g := s.prefix.GUID(EntityID{byte(n >> 8), byte(n), 0, kindWriter})
+				l := newPlist()
+				l.raw(pidEndpointGUID, g[:])
+				l.text(pidTopic, long)
+				l.text(pidType, long)
+				l.raw(pidPartition, parts.b)
+				l.octets(pidUserData, make([]byte, 4096))
+				s.seq[0]++
+				s.say(func(m *message) { m.data(entityPubReader, entityPubWriter, &change{seq: s.seq[0], payload: l.done()}) })
+				if n%100 == 0 {
+					synctest.Wait()
+				}
+			}
+		}
+		synctest.Wait()
+		if grown := int64(heap()) - int64(before); grown > 100<<20 {
+			t.Errorf("%d MB are kept", grown>>20)
+		}
+		if n := len(p.Endpoints()); n < 1000 || p.Stats().Refused == 0 {
+			t.Errorf("%d endpoints, %+v", n, p.Stats())
+		}
+		time.Sleep(time.Minute) // the leases end
+		synctest.Wait()
+		if len(p.Peers()) != 0 || p.weight != 0 {
+			t.Errorf("%d peers, and %d bytes that nobody has", len(p.Peers()), p.weight)
+		}
+		// Who is ordinary finds room.
+		s := newStranger(p, 100)
+		s.announce()
+		s.endpoint(1, true)
+		synctest.Wait()
+		if n := len(p.Endpoints()); n != 1 {
+			t.Errorf("%d endpoints", n)
 		}
 	})
 }

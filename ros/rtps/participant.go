@@ -52,6 +52,8 @@ type Participant struct {
 	nextID     uint32
 	spdpSeq    int64
 	warnAt     int64
+	refuseAt   int64
+	weight     int // of all endpoints of others
 	announceAt int64
 	announced  int
 	assertAt   int64
@@ -72,7 +74,7 @@ type Stats struct {
 	DatagramsIn, DatagramsOut uint64
 	BytesIn, BytesOut         uint64
 	Malformed                 uint64 // datagrams or submessages that could not be read
-	Refused                   uint64 // participants and endpoints beyond the limits
+	Refused                   uint64 // announcements of participants and endpoints beyond the limits
 	OverBudget                uint64 // pieces of samples dropped for lack of room
 	Reassembly                int64  // bytes of unfinished samples, now
 }
@@ -135,7 +137,7 @@ func (p *Participant) defaults() {
 		}
 	}
 	p.limits = p.cfg.Limits
-	def(&p.limits.Peers, 128)
+	def(&p.limits.Peers, 512)
 	def(&p.limits.Endpoints, 4096)
 	def(&p.limits.Sample, 64<<20)
 	def(&p.limits.Reassembly, 128<<20)

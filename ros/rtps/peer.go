@@ -15,6 +15,7 @@ type peer struct {
 	locators   []netip.AddrPort
 	builtin    uint32
 	endpoints  map[GUID]*remote
+	weight     int          // of them, see remote.weight
 	reassembly atomic.Int64 // bytes of its unfinished samples
 	greeted    int          // announcements sent to it alone since it was found
 	greetAt    int64        // when the next is due; 0 when it is known to know us

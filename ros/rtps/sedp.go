@@ -84,8 +84,8 @@ func (p *Participant) onSEDP(s *Sample, writer bool) {
 		}
 	case e.Topic == "" || e.Type == "":
 		p.count.malformed.Add(1)
-	case old == nil && len(q.endpoints) >= p.limits.Endpoints:
-		p.count.refused.Add(1)
+	case old == nil && len(q.endpoints) >= p.limits.Endpoints, !p.affords(q, old, e):
+		p.refuse(q.info.Prefix, "an endpoint")
 	default:
 		if old != nil && !old.same(e) {
 			p.dropEndpoint(q, old)
@@ -106,6 +106,7 @@ func (p *Participant) learnEndpoint(q *peer, e *remote) {
 	} else {
 		p.emit(Event{Kind: EndpointFound, Peer: p.view(q), Endpoint: e.Endpoint})
 	}
+	p.weigh(q, e.weight()-q.endpoints[e.GUID].weight())
 	q.endpoints[e.GUID] = e
 	if e.Writer {
 		for _, r := range p.readers {
@@ -120,6 +121,7 @@ func (p *Participant) learnEndpoint(q *peer, e *remote) {
 
 // dropEndpoint forgets an endpoint of another. The lock is held.
 func (p *Participant) dropEndpoint(q *peer, e *remote) {
+	p.weigh(q, -q.endpoints[e.GUID].weight())
 	delete(q.endpoints, e.GUID)
 	for _, w := range p.writers {
 		if w.topic == e.Topic && w.unmatch(e.GUID) {
@@ -138,6 +140,46 @@ func (p *Participant) dropEndpoint(q *peer, e *remote) {
 		}
 	}
 	p.emit(Event{Kind: EndpointLost, Peer: p.view(q), Endpoint: e.Endpoint})
+}
+
+// What the announcements of endpoints may take, of one participant and of all: an ordinary one has 500 bytes, a hostile one
+// fills every field that has no bound in ROS.
+const (
+	mostWeight    = 4 << 20
+	mostWeightAll = 64 << 20
+)
+
+// weight is about how many bytes the endpoint takes.
+func (e *remote) weight() int {
+	if e == nil {
+		return 0
+	}
+	n := 256 + len(e.Topic) + len(e.Type) + len(e.UserData) + 32*len(e.locators)
+	for _, x := range e.partitions {
+		n += 16 + len(x)
+	}
+	return n
+}
+
+// affords says whether there is room for an endpoint in the place of old, which may be nil.
+func (p *Participant) affords(q *peer, old, e *remote) bool {
+	more := e.weight() - old.weight()
+	return more <= 0 || q.weight+more <= mostWeight && p.weight+more <= mostWeightAll
+}
+
+func (p *Participant) weigh(q *peer, more int) {
+	q.weight += more
+	p.weight += more
+}
+
+// refuse notes that somebody is not taken in, and says so at most once a minute. The lock is held.
+func (p *Participant) refuse(who GUIDPrefix, what string) {
+	p.count.refused.Add(1)
+	if now := p.now(); now >= p.refuseAt {
+		p.refuseAt = now + int64(time.Minute)
+		p.log.Warn("rtps: the domain is more crowded than this participant may know of, and somebody is left out", "what", what, "of", who,
+			"peers", len(p.peers), "limit", p.limits.Peers, "endpoints of one", p.limits.Endpoints)
+	}
 }
 
 // parseSEDP reads an endpoint's announcement, with the specification's defaults for what it does not say.

@@ -211,7 +211,7 @@ func (p *Participant) learnPeer(d *spdpData, from netip.AddrPort) (q *peer, foun
 		}
 	}
 	if len(p.peers) >= p.limits.Peers {
-		p.count.refused.Add(1)
+		p.refuse(d.info.Prefix, "a participant")
 		return nil, false
 	}
 	q = &peer{info: d.info, meta: &dest{}, user: &dest{}, endpoints: map[GUID]*remote{}, builtin: d.builtin}
