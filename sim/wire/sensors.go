@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"math"
 	"sync/atomic"
 	"time"
@@ -16,7 +19,8 @@ import (
 	"viad/sim"
 )
 
-// Stream is a camera of the twin on its topics. Empty topics are not published.
+// Stream is a camera of the twin on its topics. Empty topics are not published. Colour is also on Color/compressed, as JPEG,
+// while somebody listens there.
 type Stream struct {
 	Source             string // the twin's name of it
 	Color, Depth, Info string
@@ -49,6 +53,7 @@ type Sensors struct {
 	twin    *sim.Twin
 	period  time.Duration
 	streams []stream
+	frames  ros.Closer
 	frozen  atomic.Bool
 	stalled atomic.Bool
 }
@@ -57,11 +62,14 @@ type stream struct {
 	Stream
 	src                sensor.Source
 	color, depth, info ros.Outlet
-	points             ros.Outlet
+	packed, points     ros.Outlet
 	last               *sensor.Frame
+	grains             uint32 // pictures whose colour got grain
+	pixels             []byte // of the last picture, as it goes out
 }
 
-// NewSensors advertises the streams; every period one picture of each goes out while Run runs.
+// NewSensors advertises the streams, and their frames on /tf_static; every period one picture of each goes out while Run
+// runs.
 func NewSensors(twin *sim.Twin, node ros.Node, period time.Duration, streams []Stream) (*Sensors, error) {
 	s := &Sensors{twin: twin, period: period}
 	for _, d := range streams {
@@ -78,6 +86,10 @@ func NewSensors(twin *sim.Twin, node ros.Node, period time.Duration, streams []S
 		if err := s.streams[len(s.streams)-1].advertise(node); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
+	}
+	var err error
+	if s.frames, err = publishStatic(node, s.cameraFrames()); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -101,6 +113,13 @@ func (s *stream) advertise(node ros.Node) error {
 		}
 		*t.to = p.Outlet
 	}
+	if s.Color != "" {
+		c, err := ros.Advertise[sensor_msgs.CompressedImage](node, s.Color+"/compressed", ros.Default())
+		if err != nil {
+			return err
+		}
+		s.packed = c.Outlet
+	}
 	p, err := ros.Advertise[sensor_msgs.CameraInfo](node, s.Info, ros.Default())
 	s.info = p.Outlet
 	return err
@@ -115,8 +134,11 @@ func (s *Sensors) Stall(on bool) { s.stalled.Store(on) }
 // Close ends the topics.
 func (s *Sensors) Close() error {
 	var errs []error
+	if s.frames != nil {
+		errs = append(errs, s.frames.Close())
+	}
 	for _, st := range s.streams {
-		for _, o := range []ros.Outlet{st.color, st.depth, st.info, st.points} {
+		for _, o := range []ros.Outlet{st.color, st.depth, st.info, st.packed, st.points} {
 			if o != nil {
 				errs = append(errs, o.Close())
 			}
@@ -157,6 +179,7 @@ func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error 
 		}
 		s.last = f
 		now = f.Stamp
+		s.expose(f.RGB)
 	}
 	f, head := s.last, stamp(now)
 	head.FrameId = s.Frame
@@ -172,7 +195,10 @@ func (s *stream) publish(ctx context.Context, now time.Time, frozen bool) error 
 	}
 	errs := []error{s.info.Publish(ctx, info)}
 	if s.color != nil {
-		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: map[bool]string{false: "rgb8", true: "bgr8"}[s.BGR], Step: 3 * w, Data: s.coloured(f.RGB)}))
+		errs = append(errs, s.color.Publish(ctx, &sensor_msgs.Image{Header: head, Width: w, Height: h, Encoding: map[bool]string{false: "rgb8", true: "bgr8"}[s.BGR], Step: 3 * w, Data: s.pixels}))
+	}
+	if s.packed != nil && s.packed.Subscribers() > 0 {
+		errs = append(errs, s.pack(ctx, head, in.W, in.H))
 	}
 	if s.depth != nil && f.Depth != nil {
 		errs = append(errs, s.depth.Publish(ctx, s.deep(f, head)))
@@ -201,15 +227,39 @@ func (s *stream) deep(f *sensor.Frame, head std_msgs.Header) *sensor_msgs.Image 
 	return m
 }
 
-func (s *stream) coloured(rgb []byte) []byte {
-	if !s.BGR {
-		return rgb
-	}
+// grain is one in how many bytes of colour a sensor's noise turns.
+const grain = 127
+
+// expose is a rendered picture as a sensor's: in its order of colours, and with noise in the lowest bit, by which live
+// pictures of what stands still differ.
+func (s *stream) expose(rgb []byte) {
 	out := make([]byte, len(rgb))
-	for i := 0; i+2 < len(rgb); i += 3 {
-		out[i], out[i+1], out[i+2] = rgb[i+2], rgb[i+1], rgb[i]
+	copy(out, rgb)
+	for i := 0; s.BGR && i+2 < len(rgb); i += 3 {
+		out[i], out[i+2] = rgb[i+2], rgb[i]
 	}
-	return out
+	s.grains++
+	for i := int(s.grains*2654435761>>16) % grain; i < len(out); i += grain {
+		out[i] ^= 1
+	}
+	s.pixels = out
+}
+
+// pack publishes the picture as JPEG.
+func (s *stream) pack(ctx context.Context, head std_msgs.Header, w, h int) error {
+	img := image.NewRGBA(image.Rect(0, 0, w, h))
+	for i, o := 0, 0; i+2 < len(s.pixels); i, o = i+3, o+4 {
+		r, b := s.pixels[i], s.pixels[i+2]
+		if s.BGR {
+			r, b = b, r
+		}
+		img.Pix[o], img.Pix[o+1], img.Pix[o+2], img.Pix[o+3] = r, s.pixels[i+1], b, 0xff
+	}
+	var buf bytes.Buffer
+	if err := jpeg.Encode(&buf, img, &jpeg.Options{Quality: 90}); err != nil {
+		return err
+	}
+	return s.packed.Publish(ctx, &sensor_msgs.CompressedImage{Header: head, Format: "rgb8; jpeg compressed bgr8", Data: buf.Bytes()})
 }
 
 // cloud is points as the lidars' driver sends them: x, y, z and an intensity, 16 bytes a point.

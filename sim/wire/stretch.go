@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"viad/drivers/urdf"
 	"viad/ros"
 	"viad/ros/msg"
 	"viad/ros/msg/sensor_msgs"
@@ -49,6 +50,7 @@ type Stretch struct {
 	closers []ros.Closer
 	outs    []out
 	latched map[string]ros.Outlet
+	links   *urdf.Robot // of the description; nil: it is none
 
 	mu      sync.Mutex
 	faults  StretchFaults

@@ -47,6 +47,11 @@ type rig struct {
 
 func onTheWire(t *testing.T, gen Generation, f StretchFaults) *rig {
 	t.Helper()
+	return onTheWireAs(t, gen, f, "<robot/>")
+}
+
+func onTheWireAs(t *testing.T, gen Generation, f StretchFaults, description string) *rig {
+	t.Helper()
 	domain, release, err := interop.Domain()
 	must(t, err)
 	t.Cleanup(release)
@@ -63,7 +68,7 @@ func onTheWire(t *testing.T, gen Generation, f StretchFaults) *rig {
 		return n
 	}
 	r.node = open("client")
-	r.face, err = NewStretch(r.twin, open("stretch_driver"), gen, "<robot/>", f)
+	r.face, err = NewStretch(r.twin, open("stretch_driver"), gen, description, f)
 	must(t, err)
 	run, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"viad/drivers/urdf"
 	"viad/ros"
 	"viad/ros/msg"
 	"viad/ros/msg/diagnostic_msgs"
@@ -47,7 +48,7 @@ func (w *Stretch) advertise(description string) error {
 	return errors.Join(
 		topic[sensor_msgs.JointState](w, "/joint_states", 1, 3, w.jointStates),
 		topic[nav_msgs.Odometry](w, "/wheel_odom", 1, 3, w.odometry),
-		topic[tf2_msgs.TFMessage](w, "/tf", 100, 3, w.transform),
+		topic[tf2_msgs.TFMessage](w, "/tf", 100, 3, w.transforms),
 		topic[sensor_msgs.BatteryState](w, "/battery", 10, 100, func(now time.Time) *sensor_msgs.BatteryState {
 			return &sensor_msgs.BatteryState{Header: stamp(now), Percentage: 0.9, Voltage: 36, Present: true}
 		}),
@@ -73,6 +74,10 @@ func (w *Stretch) state(description string) error {
 	}
 	if description != "" {
 		errs = append(errs, word("robot_description", description))
+	}
+	if r, err := urdf.Parse([]byte(description)); err == nil { // one that is none has no links
+		w.links = r
+		errs = append(errs, w.keep(publishStatic(w.node, fixedFrames(r))))
 	}
 	return errors.Join(errs...)
 }
@@ -151,19 +156,22 @@ func (w *Stretch) odometry(now time.Time) *nav_msgs.Odometry {
 	return m
 }
 
-// transform is the odometry on /tf, where the parameter asks for it.
-func (w *Stretch) transform(now time.Time) *tf2_msgs.TFMessage {
-	if !param(w, "broadcast_odom_tf", false) {
+// transforms are the links on /tf, as the robot's state publisher has them, and the odometry where the parameter asks for it.
+func (w *Stretch) transforms(now time.Time) *tf2_msgs.TFMessage {
+	m := &tf2_msgs.TFMessage{}
+	if w.links != nil && !w.fault().SilentJoints && !w.quiet() {
+		m.Transforms = movingFrames(w.links, w.twin.Truth().Joints, now)
+	}
+	if o := w.odometry(now); o != nil && param(w, "broadcast_odom_tf", false) {
+		t := geometry_msgs.TransformStamped{Header: o.Header, ChildFrameId: o.ChildFrameId}
+		t.Transform.Translation = geometry_msgs.Vector3{X: o.Pose.Pose.Position.X, Y: o.Pose.Pose.Position.Y}
+		t.Transform.Rotation = o.Pose.Pose.Orientation
+		m.Transforms = append(m.Transforms, t)
+	}
+	if len(m.Transforms) == 0 {
 		return nil
 	}
-	o := w.odometry(now)
-	if o == nil {
-		return nil
-	}
-	t := geometry_msgs.TransformStamped{Header: o.Header, ChildFrameId: o.ChildFrameId}
-	t.Transform.Translation = geometry_msgs.Vector3{X: o.Pose.Pose.Position.X, Y: o.Pose.Pose.Position.Y}
-	t.Transform.Rotation = o.Pose.Pose.Orientation
-	return &tf2_msgs.TFMessage{Transforms: []geometry_msgs.TransformStamped{t}}
+	return m
 }
 
 func (w *Stretch) lease(time.Time) *diagnostic_msgs.DiagnosticStatus {
