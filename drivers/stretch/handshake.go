@@ -83,7 +83,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	defer stop()
 	tick := r.clock.Ticker(handshakeEvery / 5)
 	defer tick.Stop()
-	link, wait, was := ros.Link{Up: true}, 0, false
+	link, wait, tries := ros.Link{Up: true}, 0, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -96,25 +96,40 @@ func (r *Robot) Run(ctx context.Context) error {
 		case <-tick.C():
 		}
 		if r.isKnown() {
-			was = true
+			tries = 0
 			r.watch()
 			continue
-		}
-		if was { // what was latched may be of another robot by now
-			was = false
-			if err := r.listenKept(); err != nil && ctx.Err() == nil {
-				r.log.Warn("the robot's latched topics cannot be listened to", "why", err)
-			}
 		}
 		if wait--; wait > 0 || !link.Up {
 			continue
 		}
 		wait = 5
+		tries++
+		if r.unheard(tries) {
+			if err := r.listenKept(); err != nil && ctx.Err() == nil {
+				r.log.Warn("the robot's latched topics cannot be listened to", "why", err)
+			}
+		}
 		k := r.examine(ctx)
 		if ctx.Err() == nil {
 			r.adopt(k)
 		}
 	}
+}
+
+// unheardTries is after how many looks at a robot whose latched topics are silent they are subscribed to anew: some wires
+// choose the subscription's quality by the publishers that there were.
+const unheardTries = 10
+
+// unheard says that latched topics are to be asked for again: the robot was lost, and what they said may be of another one
+// by now, or they should have come.
+func (r *Robot) unheard(tries int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, lost := &r.status, r.lost
+	r.lost = false
+	silent := !s.homed.known() || !s.runstopped.known() || !s.mode.known() || !s.tool.known() || !s.description.known()
+	return lost || silent && tries%unheardTries == 0
 }
 
 func (r *Robot) isKnown() bool {
@@ -147,6 +162,7 @@ func (r *Robot) lose(why string) {
 	defer r.mu.Unlock()
 	r.known = known{model: r.known.model, tool: r.known.tool, bad: why, facts: []robot.Fact{{Name: "link", Value: "lost", Bad: why}}}
 	r.status = status{guard: r.status.guard}
+	r.lost = true
 	r.offset = offset{}
 	if r.running != nil {
 		r.running(fmt.Errorf("%s", why))

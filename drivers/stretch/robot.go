@@ -42,6 +42,7 @@ type Robot struct {
 	ended    time.Time   // when the last of them ended
 	jawOpen  *bool       // the last jaw command that ended plausibly
 	gripping bool
+	lost     bool    // since the latched topics were subscribed to
 	rehome   bool    // a runstop came while homing
 	armMode  string  // the mode in which A takes goals for the arm, as learnt
 	held     bool    // goals are taken only when none runs, as learnt
