@@ -73,7 +73,7 @@ func announcementSeed(prefix GUIDPrefix) *plist {
 	l.raw(pidParticipantGUID, g[:])
 	l.words(pidLease, 10, 0)
 	l.text(pidEntityName, "name")
-	l.octets(pidUserData, []byte("enclave=/;"))
+	l.userData([]byte("enclave=/;"))
 	l.words(pidBuiltinEndpoints, builtinSet)
 	l.raw(pidMetaUnicast, []byte{1, 0, 0, 0, 0xf2, 0x1c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2})
 	return l

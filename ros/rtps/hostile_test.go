@@ -265,7 +265,7 @@ func TestHeavyAnnouncements(t *testing.T) {
 				l.text(pidTopic, long)
 				l.text(pidType, long)
 				l.raw(pidPartition, parts.b)
-				l.octets(pidUserData, make([]byte, 4096))
+				l.userData(make([]byte, 4096))
 				s.seq[0]++
 				s.say(func(m *message) { m.data(entityPubReader, entityPubWriter, &change{seq: s.seq[0], payload: l.done()}) })
 				if n%100 == 0 {

@@ -75,8 +75,8 @@ func (l *plist) text(id uint16, s string) {
 	l.raw(id, append(append(b, s...), 0))
 }
 
-func (l *plist) octets(id uint16, v []byte) {
-	l.raw(id, append(binary.LittleEndian.AppendUint32(nil, uint32(len(v))), v...))
+func (l *plist) userData(v []byte) {
+	l.raw(pidUserData, append(binary.LittleEndian.AppendUint32(nil, uint32(len(v))), v...))
 }
 
 func (l *plist) locator(id uint16, a netip.AddrPort) {

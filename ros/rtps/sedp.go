@@ -39,7 +39,7 @@ func (p *Participant) announceEndpoint(by *Writer, g GUID, topic, typ string, q 
 		l.duration(pidLifespan, q.Lifespan)
 	}
 	if len(userData) > 0 {
-		l.octets(pidUserData, userData)
+		l.userData(userData)
 	}
 	// No locators: the participant's count, and follow when they change.
 	by.mu.Lock()

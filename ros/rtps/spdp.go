@@ -34,7 +34,7 @@ func (p *Participant) announcement(to *GUIDPrefix) []byte {
 		l.text(pidEntityName, p.cfg.Name)
 	}
 	if len(p.cfg.UserData) > 0 {
-		l.octets(pidUserData, p.cfg.UserData)
+		l.userData(p.cfg.UserData)
 	}
 	return p.discoveryDatagram(to, &change{payload: l.done()})
 }
