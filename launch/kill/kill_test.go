@@ -21,6 +21,10 @@ const (
 	actionGone    = "action server gone"
 	driverGone    = "robot's driver gone"
 	coreKilled    = "roscore killed"
+
+	armUnplugged   = "lift's port unplugged"
+	wheelUnplugged = "a wheel's port unplugged"
+	allUnplugged   = "all ports unplugged"
 )
 
 // kill is one thing that dies and comes back.
@@ -37,9 +41,13 @@ func (c cell) kills() []kill {
 	list := []kill{
 		{daemonKilled, func(s *scene) error { return s.signal(syscall.SIGKILL) }, (*scene).restart, nil, false},
 		{daemonStopped, func(s *scene) error { return s.signal(syscall.SIGSTOP) }, func(s *scene) error { return s.signal(syscall.SIGCONT) }, []string{"held up"}, false},
-		{actionGone, func(s *scene) error { return s.robot.node.die() }, func(s *scene) error { return s.robot.node.revive() }, []string{"follow_joint_trajectory"}, false},
-		{driverGone, func(s *scene) error { return s.robot.down() }, func(s *scene) error { return s.robot.up() }, []string{"look"}, true},
 	}
+	if c.wire == "serial" {
+		return append(list, unplugged(armUnplugged, "hello-motor-lift"), unplugged(wheelUnplugged, "hello-motor-omni-1"), unplugged(allUnplugged, ports()...))
+	}
+	list = append(list,
+		kill{actionGone, func(s *scene) error { return s.robot.node.die() }, func(s *scene) error { return s.robot.node.revive() }, []string{"follow_joint_trajectory"}, false},
+		kill{driverGone, func(s *scene) error { return s.robot.down() }, func(s *scene) error { return s.robot.up() }, []string{"look"}, true})
 	silent := func(on bool) func(*scene) error {
 		return func(s *scene) error { s.robot.mute.Store(on); return nil }
 	}
@@ -58,6 +66,33 @@ func (c cell) kills() []kill {
 		list = append(list, kill{coreKilled, func(s *scene) error { return s.robot.core.kill() }, func(s *scene) error { return s.robot.core.up() }, []string{"master"}, true})
 	}
 	return list
+}
+
+// ports are the serial ports of a Stretch 4.
+func ports() []string {
+	return []string{
+		"hello-motor-lift", "hello-motor-arm", "hello-motor-omni-0", "hello-motor-omni-1", "hello-motor-omni-2",
+		"hello-power-periph", "hello-feetech-wrist",
+	}
+}
+
+// unplugged pulls serial ports, and puts them back.
+func unplugged(name string, ports ...string) kill {
+	each := func(f func(s *scene) func(port string) error) func(*scene) error {
+		return func(s *scene) error {
+			var errs []error
+			for _, p := range ports {
+				errs = append(errs, f(s)(p))
+			}
+			return errors.Join(errs...)
+		}
+	}
+	return kill{
+		name, each(func(s *scene) func(string) error { return s.robot.boards.Unplug }),
+		each(func(s *scene) func(string) error { return s.robot.boards.Replug }),
+		[]string{ports[0]},
+		true,
+	}
 }
 
 // scene is one robot and one daemon.
@@ -276,7 +311,7 @@ func (s *scene) stageFar() {
 	s.t.Helper()
 	s.turn = -s.turn
 	way := float64(s.turn)
-	if s.robot.gen != "" {
+	if s.robot.mobile() {
 		s.must("reset_target", none{})
 		s.must("ee_robot_centric_translate", byMetres{Y: 0.4 * way, Z: 0.2 * way})
 		return
@@ -291,7 +326,7 @@ func (s *scene) stageFar() {
 func (s *scene) again() {
 	s.t.Helper()
 	up := 0.03 * float64(s.turn)
-	if s.robot.gen != "" {
+	if s.robot.mobile() {
 		s.must("observe", none{})
 		s.must("reset_target", none{})
 		s.must("ee_robot_centric_translate", byMetres{Z: up})

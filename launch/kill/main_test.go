@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // short are the cases that run without the flag.
 func short() []string {
-	return []string{"franka-dds/" + daemonKilled, "franka-dds/" + daemonStopped}
+	return []string{"franka-dds/" + daemonKilled, "franka-dds/" + daemonStopped, "stretch-dds-a/" + daemonKilled}
 }
 
 // wanted says whether a case is asked for.

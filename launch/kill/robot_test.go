@@ -10,6 +10,7 @@ import (
 
 	"viad/drivers/franka"
 	"viad/drivers/stretch"
+	"viad/drivers/stretch/bus"
 	"viad/drivers/urdf"
 	"viad/ros"
 	"viad/ros/cdr"
@@ -25,7 +26,7 @@ import (
 type cell struct {
 	name, file, model string
 	gen               wire.Generation // of a Stretch's driver
-	wire              string          // dds, rosbridge, ros1
+	wire              string          // dds, rosbridge, ros1, serial
 }
 
 func cells() []cell {
@@ -36,12 +37,18 @@ func cells() []cell {
 		{"stretch-dds-a", "stretch4.yaml", "stretch4", wire.GenerationA, "dds"},
 		{"stretch-dds-b", "stretch4.yaml", "stretch4", wire.GenerationB, "dds"},
 		{"stretch-rosbridge", "stretch4.yaml", "stretch4", wire.GenerationA, "rosbridge"},
+		{"stretch-serial", "stretch4-serial.yaml", "stretch4", "", "serial"},
 	}
 }
 
+func (c cell) mobile() bool { return c.model == "stretch4" }
+
 // deadman is what the cell's driver states.
 func (c cell) deadman() time.Duration {
-	if c.gen != "" {
+	switch {
+	case c.wire == "serial":
+		return new(bus.Robot).Deadman()
+	case c.mobile():
 		return new(stretch.Robot).Deadman()
 	}
 	return new(franka.Robot).Deadman()
@@ -56,6 +63,8 @@ type machine struct {
 	mute   atomic.Bool // no datagram of its DDS comes or goes
 	core   *core       // ROS 1
 	bridge *bridge
+	ports  string // folder of the serial ports
+	boards *wire.Serial
 	node   *split
 	stop   func() error // of the robot's programs; nil while they are dead
 }
@@ -72,7 +81,7 @@ func (c cell) start(t *testing.T) (*machine, settings) {
 	m := &machine{cell: c, t: t}
 	s := m.wires()
 	world := "tabletop"
-	if c.gen != "" {
+	if c.mobile() {
 		world = "room"
 	}
 	tw, err := sim.NewTwin(sim.Options{Robot: c.model, World: world, Seed: 1, Pace: sim.PaceReal, Light: true})
@@ -119,10 +128,20 @@ func (m *machine) wires() settings {
 		m.bridge = newBridge(m.t, m.dds)
 		return settings{{"wire", "rosbridge"}, {"url", "ws://" + m.bridge.cable.addr()}}
 	}
-	return settings{{"domain", fmt.Sprint(domain)}}
+	set := settings{{"domain", fmt.Sprint(domain)}}
+	if m.wire == "serial" { // its cameras are ROS nodes
+		m.ports = m.t.TempDir()
+		set = append(set, [2]string{"dir", m.ports})
+	}
+	return set
 }
 
-func (m *machine) dds(name string) (ros.Node, error) { return m.onDDS(name, guardHere, guardHere) }
+func (m *machine) dds(name string) (ros.Node, error) {
+	if m.gen == wire.GenerationB {
+		return m.onDDS(name, guardHere, guardHere)
+	}
+	return m.onDDS(name, 0, -1)
+}
 
 // onDDS is a node on the robot's computer. When the network is silent, only what is for or of the computer's own
 // participants from first to last comes through.
@@ -182,19 +201,14 @@ func (m *machine) up() error {
 	}
 	m.node = &split{Node: node, open: actions, other: other}
 	model, streams := m.model, wire.FrankaStreams()
-	if m.gen != "" {
+	if m.mobile() {
 		model, streams = "stretch4_pg4", wire.StretchStreams()
 	}
 	text, err := urdf.Source(model)
 	if err != nil {
 		return err
 	}
-	var robot face
-	if m.gen != "" {
-		robot, err = wire.NewStretch(m.twin, m.node, m.gen, string(text), wire.StretchFaults{})
-	} else {
-		robot, err = wire.NewFranka(m.twin, m.node, string(text), wire.Faults{})
-	}
+	robot, err := m.face(string(text))
 	if err != nil {
 		return errors.Join(err, m.node.Close())
 	}
@@ -211,6 +225,19 @@ func (m *machine) up() error {
 		return errors.Join(<-ended, <-ended, eyes.Close(), robot.Close(), m.node.Close())
 	}
 	return nil
+}
+
+// face puts the twin on its wire.
+func (m *machine) face(text string) (face, error) {
+	switch {
+	case m.wire == "serial":
+		boards, err := wire.NewSerial(m.twin, m.ports, wire.SerialFaults{})
+		m.boards = boards
+		return boards, err
+	case m.mobile():
+		return wire.NewStretch(m.twin, m.node, m.gen, text, wire.StretchFaults{})
+	}
+	return wire.NewFranka(m.twin, m.node, text, wire.Faults{})
 }
 
 // down kills them.
