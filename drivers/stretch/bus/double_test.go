@@ -156,13 +156,6 @@ func (r *rig) change(f func()) {
 	f()
 }
 
-// count is how often something was asked.
-func (r *rig) count(what string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.heard[what]
-}
-
 // live is the physics.
 func (r *rig) live() {
 	tick := time.NewTicker(2 * time.Millisecond)
