@@ -93,7 +93,7 @@ type Power struct {
 }
 
 func powerKind() kind {
-	return kind{"power", []string{"PowerPeriph", "Pimu2", "hello-pimu2", "hello_pimu2"}, []int{8, 9, 10, 11, 12, 13}, powerInfo}
+	return kind{"power", []string{"PowerPeriph", "Pimu", "Pimu2", "hello-pimu2", "hello_pimu2"}, []int{8, 9, 10, 11, 12, 13}, powerInfo}
 }
 
 // OpenPower greets the board behind a port. The port stays the caller's.

@@ -230,7 +230,7 @@ func (m *motor) status(b []byte, w *works) []byte {
 	b = putFloat(b, m.vel)
 	b = putFloat(b, m.ref.x-m.pos)
 	b = le.AppendUint32(b, m.diag(w))
-	b = le.AppendUint64(b, uint64(w.now.Sub(m.born)/time.Microsecond))
+	b = le.AppendUint64(b, uint64(w.up(m.born)/time.Microsecond))
 	b = putFloat(b, 0)
 	b = le.AppendUint32(b, m.events)
 	b = putFloat(b, 0)

@@ -166,7 +166,7 @@ func (p *power) status(b []byte, w *works) []byte {
 		b = putFloat(b, x)
 	}
 	b = le.AppendUint32(b, p.state(w))
-	b = le.AppendUint64(b, uint64(w.now.Sub(p.born)/time.Microsecond))
+	b = le.AppendUint64(b, uint64(w.up(p.born)/time.Microsecond))
 	b = le.AppendUint16(b, 0)
 	b = putFloat(putFloat(b, 0), 0)
 	kind := byte(0)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"viad/sim"
 )
@@ -83,6 +84,7 @@ func NewSerial(twin *sim.Twin, dir string, f SerialFaults) (*Serial, error) {
 		return nil, fmt.Errorf("wire: these boards are those of a stretch4, and the twin is a %s", twin.Model().Name)
 	}
 	w.now = twin.Clock().Now()
+	w.start, w.wall = w.now, time.Now()
 	w.begin(standing(twin), true)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("wire: no directory for the ports: %w", err)

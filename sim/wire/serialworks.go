@@ -33,8 +33,10 @@ type works struct {
 	mu         sync.Mutex
 	faults     SerialFaults
 	dice       *rand.Rand
-	now        time.Time
-	governs    bool // the physics has called
+	now        time.Time // the physics's
+	start      time.Time // which was this
+	wall       time.Time // when it was this by the wall
+	governs    bool      // the physics has called
 	motors     [motors]motor
 	servos     []*servo
 	power      power
@@ -69,6 +71,9 @@ func newWorks(f SerialFaults) (*works, error) {
 	w.power.begin()
 	return w, nil
 }
+
+// up is how long a board that was born then is up by its own quartz, which goes on when the physics cannot keep up.
+func (w *works) up(born time.Time) time.Duration { return time.Since(w.wall) - born.Sub(w.start) }
 
 func (w *works) fault() SerialFaults {
 	w.mu.Lock()
