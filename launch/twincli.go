@@ -26,6 +26,7 @@ import (
 type twinCommand struct {
 	Robot      string   `arg:"" enum:"franka,panda,stretch4" help:"franka (an FR3, ROS 2), panda (ROS 1) or stretch4 (ROS 2)."`
 	Generation string   `default:"A" enum:"A,A2,B" help:"Which of the Stretch 4's drivers is shown: A, A2 (for A') or B."`
+	Serial     string   `help:"A stretch4 on its serial ports: pseudo-terminals with their names in this folder; over ROS come its cameras alone." type:"path" placeholder:"DIR"`
 	Rosbridge  string   `help:"Address at which a rosbridge stands in front of it, for example 127.0.0.1:9090." placeholder:"HOST:PORT"`
 	Seed       int64    `default:"1" help:"Where things stand."`
 	Domain     int      `env:"ROS_DOMAIN_ID" help:"ROS 2 domain, 0 to 232."`
@@ -35,7 +36,7 @@ type twinCommand struct {
 	Rate       float64  `default:"4" help:"Pictures a second of each camera."`
 	Cert       string   `help:"Certificate of the rosbridge, PEM; with --key it speaks TLS." type:"path" placeholder:"FILE"`
 	Key        string   `help:"Key of the certificate, PEM." type:"path" placeholder:"FILE"`
-	Fault      []string `help:"How the robot misbehaves; may be given again. An arm: ${arm_faults}. A stretch4: ${stretch_faults}. Either: ${camera_faults}." placeholder:"NAME"`
+	Fault      []string `help:"How the robot misbehaves; may be given again. An arm: ${arm_faults}. A stretch4: ${stretch_faults}. A stretch4 with --serial: ${serial_faults}. Each: ${camera_faults}." placeholder:"NAME"`
 	Control    string   `help:"Unix socket at which viad twin-control looks behind the sensors, resets the world and switches faults while it runs." type:"path" placeholder:"FILE"`
 
 	link *cable // of the robot to everybody else; nil when nobody can cut it
@@ -139,11 +140,17 @@ func (c *twinCommand) bridge(ctx context.Context, node ros.Node) (func(context.C
 
 // name is what the robot's own node is called.
 func (c *twinCommand) name() string {
+	if c.Serial != "" {
+		return "cameras"
+	}
 	return map[string]string{"franka": "franka", "panda": "panda", "stretch4": "stretch_driver"}[c.Robot]
 }
 
 // face makes what puts a robot on its wire, by the flags.
 func (c *twinCommand) face() (func(*sim.Twin, ros.Node, string) (face, error), error) {
+	if c.Serial != "" {
+		return c.serialFace()
+	}
 	if c.Robot == "stretch4" {
 		f, err := c.stretchFaults()
 		gen := map[string]simwire.Generation{"A": simwire.GenerationA, "A2": simwire.GenerationAPrime, "B": simwire.GenerationB}[c.Generation]
@@ -176,6 +183,9 @@ func (c *twinCommand) said(w io.Writer) error {
 		where += ", and a rosbridge at " + map[bool]string{true: "wss://", false: "ws://"}[c.Cert != ""] + c.Rosbridge
 	}
 	look := fmt.Sprintf("viad ros topic list --localhost --domain %d", c.Domain)
+	if c.Serial != "" {
+		where, file = c.serialSaid()+where, "launch/stretch4-serial.yaml"
+	}
 	if c.Robot == "panda" {
 		where, file = "ROS 1 master "+c.Master, "launch/panda-ros1.yaml"
 		look = "ROS_MASTER_URI=http://" + c.Master + " rostopic list"

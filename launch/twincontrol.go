@@ -78,6 +78,9 @@ func (c *twinCommand) desk(tw *sim.Twin, f face, eyes *simwire.Sensors) *twinDes
 	case *simwire.Stretch:
 		d.fault = func(name string, on bool) error { return switchStretch(w, name, on) }
 		d.stop = func(on bool) error { w.Runstop(on); return nil }
+	case *simwire.Serial:
+		d.fault = func(name string, on bool) error { return switchSerial(w, name, on) }
+		d.stop = func(on bool) error { w.Runstop(on); return nil }
 	case *simwire.Franka:
 		d.fault = func(name string, on bool) error { return switchArm(w, name, on) }
 		d.stop = func(on bool) error { return switchArm(w, "user-stop", on) }

@@ -66,6 +66,7 @@ func stretchFaultNames() []string {
 func faultVars() kong.Vars {
 	return kong.Vars{
 		"arm_faults": strings.Join(simwire.FaultNames(), ", "), "stretch_faults": strings.Join(stretchFaultNames(), ", "),
+		"serial_faults": strings.Join(serialFaultNames(), ", "),
 		"camera_faults": strings.Join(cameraFaults(), ", "),
 	}
 }
