@@ -22,6 +22,7 @@ type assembler struct {
 
 type partial struct {
 	parts []string
+	total int
 	have  int
 	bytes int
 	since time.Time
@@ -44,8 +45,12 @@ func (a *assembler) add(f *frame, now time.Time) ([]byte, error) {
 		if len(f.id) > maxID {
 			return nil, fmt.Errorf("a fragment's id has %d bytes", len(f.id))
 		}
-		p = &partial{since: now}
+		p = &partial{since: now, total: f.total}
 		a.partial[f.id] = p
+	}
+	if f.total != p.total {
+		a.drop(f.id)
+		return nil, fmt.Errorf("the fragments of id %.40q are %d, and then %d", f.id, p.total, f.total)
 	}
 	// The list grows with what came, not with what is announced.
 	for len(p.parts) <= f.num {

@@ -387,6 +387,15 @@ func TestFragments(t *testing.T) {
 			t.Errorf("%s: got %q", c.name, got)
 		}
 	}
+	// Whose number of fragments changes is not made of what there is.
+	for _, c := range []struct {
+		num, total int
+		ok         bool
+	}{{0, 4, true}, {1, 4, true}, {3, 3 + 1, true}, {2, 3, false}, {0, 2, true}, {1, 2, true}} {
+		if got, err := add("4", c.num, c.total, "x"); (err == nil) != c.ok {
+			t.Errorf("fragment %d of %d: got %q, %v", c.num, c.total, got, err)
+		}
+	}
 	for i := range maxPartial {
 		if _, err := add(string(rune('a'+i)), 0, 2, "x"); err != nil {
 			t.Fatal(err)
