@@ -126,10 +126,25 @@ func (r *Robot) stream(ctx context.Context, m *run) error {
 				return r.leave(ctx, m, fmt.Errorf("the goals came to the controller too late: %.1f s behind, limit %v", late, lateMost))
 			}
 			if err := r.advance(ctx, m); err != nil {
-				return r.leave(ctx, m, err)
+				return r.leave(ctx, m, r.whyRefused(ctx, err))
 			}
 		}
 	}
+}
+
+// whyRefused is why a controller that was following refuses the next goal: a fault has taken it down, and the robot's mode
+// tells of that a little later.
+func (r *Robot) whyRefused(ctx context.Context, err error) error {
+	var refused *ros.Rejected
+	if !errors.As(err, &refused) {
+		return err
+	}
+	why := err
+	r.until(ctx, lateMode, func() bool { why = r.healthy(); return why != nil })
+	if why == nil {
+		return err
+	}
+	return why
 }
 
 // heldUp says that the arm has braked to rest because no goal came. It does not go on from there: too much may have

@@ -52,6 +52,7 @@ type arm struct {
 	cmdV   []float64 // speed and acceleration of what was commanded, as the control box sees them: by differences
 	cmdA   []float64
 	run    *run
+	moves  time.Time // since when goals have followed each other
 	active bool // the trajectory controller is
 	down   bool // the hardware component is unconfigured, as after every fault on ROS 2
 	dead   bool // the process of the controller is
@@ -160,7 +161,7 @@ func (a *arm) control(dt float64) {
 			a.reflex(flag)
 			return
 		}
-		if a.faults.LostPackets && t > lostAfter {
+		if a.faults.LostPackets && a.now.Sub(a.moves) > lostAfter {
 			a.reflex(flagJerk)
 			return
 		}

@@ -57,8 +57,13 @@ func buildPanda() build {
 	}
 }
 
-// cycle is the control box's own period, in which a command may change by so much.
-const cycle = 1e-3
+// cycle is the control box's own period, in which a command may change by so much. The stock controllers do not pass
+// commands on as they are: on an FR3 they make torques of them, on a Panda a limiter takes the edges off. So only what is
+// soft times beyond the limits trips.
+const (
+	cycle = 1e-3
+	soft  = 4.0
+)
 
 // rough says which rule of the control box the next command breaks; "" is none. It sees positions and judges what they
 // make of speed and acceleration.
@@ -69,9 +74,9 @@ func (a *arm) rough(next knot, dt float64) string {
 		switch {
 		case q < a.build.low[j] || q > a.build.high[j]:
 			return flagRange
-		case math.Abs(acc) > a.build.acc[j]+1e-6:
+		case math.Abs(acc) > soft*a.build.acc[j]:
 			return flagJolt
-		case math.Abs(acc-a.cmdA[j]) > a.build.jerk[j]*cycle+1e-6:
+		case math.Abs(acc-a.cmdA[j]) > soft*a.build.jerk[j]*cycle:
 			return flagJerk
 		}
 	}

@@ -99,6 +99,9 @@ func (a *arm) start(g *control_msgs.FollowJointTrajectory_Goal) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.run == nil {
+		a.moves = a.now
+	}
 	replaced := ending{code: jtcInvalid, text: "Current goal cancelled due to new incoming action."}
 	if a.build.one {
 		replaced = ending{code: jtcSuccess, status: ros.GoalCanceled}
