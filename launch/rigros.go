@@ -7,14 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"gonum.org/v1/gonum/spatial/r3"
-
-	"viad/drivers/camera"
 	"viad/drivers/franka"
-	"viad/drivers/geom"
-	"viad/drivers/lidar"
 	"viad/drivers/robot"
-	"viad/drivers/sensor"
 	"viad/drivers/stretch"
 	"viad/ros"
 	"viad/ros/cdr"
@@ -139,64 +133,4 @@ func (c *Config) urgent() []string {
 		return stretch.Config{Namespace: c.Robot.ROS.Namespace, Driver: "stretch_driver"}.Urgent()
 	}
 	return nil
-}
-
-// eye is a real camera or lidar with a life of its own.
-type eye interface {
-	sensor.Source
-	Run(ctx context.Context) error
-	Close() error
-}
-
-// openEyes opens the cameras of the launch file, and waits for what each must know first.
-func (c *Config) openEyes(ctx context.Context, node ros.Node, log *slog.Logger) ([]eye, error) {
-	ctx, cancel := context.WithTimeout(ctx, cameraTime)
-	defer cancel()
-	eyes := make([]eye, 0, len(c.Cameras))
-	for _, m := range c.Cameras {
-		e, err := m.open(ctx, node, log)
-		if err != nil {
-			for _, e := range eyes {
-				err = errors.Join(err, e.Close())
-			}
-			return nil, err
-		}
-		eyes = append(eyes, e)
-	}
-	return eyes, nil
-}
-
-// open opens one of them. A lidar's frame is that of its body, a camera's the optical one.
-func (m Camera) open(ctx context.Context, node ros.Node, log *slog.Logger) (eye, error) {
-	within := [2]float64{float64(m.Near), float64(m.Far)}
-	if m.Points != "" {
-		e, err := lidar.Open(ctx, lidar.Config{
-			Node: node, Log: log, Name: m.Name, Points: m.Points, Mount: sensor.Mount{Link: m.Link, Pose: m.body()},
-			Range: within, Sigma: float64(m.Noise), Latency: m.Latency.D(),
-		})
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	}
-	optical := geom.Pose{R: geom.FromAxes(r3.Vec{Y: -1}, r3.Vec{Z: -1})}
-	e, err := camera.Open(ctx, camera.Config{
-		Node: node, Log: log, Name: m.Name, Color: m.Color, Depth: m.Depth, Infos: m.Info,
-		Mount: sensor.Mount{Link: m.Link, Pose: m.body().Mul(optical)}, Range: within, Sigma: float64(m.Noise), Latency: m.Latency.D(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// cameraTime is what cameras are given to show themselves at the start.
-const cameraTime = 15 * time.Second
-
-// body is where the sensor's body is (x where it looks, y left, z up) in its link's frame.
-func (m Camera) body() geom.Pose {
-	return geom.Pose{
-		P: r3.Vec{X: float64(m.Position[0]), Y: float64(m.Position[1]), Z: float64(m.Position[2])},
-		R: geom.RPY(float64(m.Turn[0]), float64(m.Turn[1]), float64(m.Turn[2])),
-	}
 }

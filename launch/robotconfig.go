@@ -33,17 +33,23 @@ type ROS struct {
 }
 
 // Camera is a camera or a lidar of a real robot, by its topics. Position and Turn (fixed-axis roll, pitch, yaw) place
-// its body, x where it looks, y left, z up, in the frame of Link; an empty Link is the odometry frame.
+// its body, x where it looks, y left, z up, in the frame of Link; an empty Link is the odometry frame. Frame does that by
+// the name of the sensor's own frame (a camera's optical one), which the robot publishes on /tf_static or /tf.
 type Camera struct {
 	Name   string `yaml:"name"`
 	Color  string `yaml:"color"`
 	Depth  string `yaml:"depth"`
 	Info   string `yaml:"info"`
 	Points string `yaml:"points"` // a lidar's cloud, alone
+	Scan   string `yaml:"scan"`   // or its scan, in its own plane
 
 	Link     string   `yaml:"link"`
 	Position []Length `yaml:"position"`
 	Turn     []Angle  `yaml:"turn"`
+	Frame    string   `yaml:"frame"`
+
+	// Noiseless is a simulator's camera, whose pictures of what stands still are the same.
+	Noiseless bool `yaml:"noiseless"`
 
 	Near    Length   `yaml:"near"`
 	Far     Length   `yaml:"far"`
@@ -98,26 +104,48 @@ func (c *Config) checkCamera(key string, m *Camera, seen map[string]bool) error 
 	if err := c.oneOf(key+".name", m.Name, "third_person", "wrist", "head", "lidar_left", "lidar_right"); err != nil {
 		return err
 	}
+	if err := c.checkTopics(key, m); err != nil {
+		return err
+	}
 	switch {
 	case seen[m.Name]:
 		return c.complain(key+".name", "there are two cameras called %s", m.Name)
-	case (m.Color != "") == (m.Points != ""):
-		return c.complain(key, "needs either color (a camera) or points (a lidar)")
-	case m.Points != "" && (m.Depth != "" || m.Info != ""):
-		return c.complain(key, "a lidar has points alone, neither depth nor info")
-	case m.Color != "" && m.Info == "":
-		return c.complain(key+".info", "must be the camera_info topic: without intrinsics no pixel means a place")
-	case len(m.Position) != 3 || len(m.Turn) != 3:
-		return c.complain(key, "needs position: [x, y, z] and turn: [roll, pitch, yaw] of the sensor in the frame of link")
+	case m.Frame != "" && (m.Position != nil || m.Turn != nil):
+		return c.complain(key+".frame", "places the sensor by what the robot publishes, position and turn by numbers; give one of them")
+	case m.Frame == "" && (len(m.Position) != 3 || len(m.Turn) != 3):
+		return c.complain(key, "needs position: [x, y, z] and turn: [roll, pitch, yaw] of the sensor in the frame of link, or frame: the name of its own frame")
+	case m.Frame != "" && m.Link == "" && c.Robot.Model == "stretch4":
+		return c.complain(key+".link", "must be the link that carries frame %s: nothing on a robot that drives stands in its odometry", m.Frame)
 	case !(m.Near >= 0 && m.Near < m.Far):
 		return c.complain(key+".near", "must be 0 or more and less than far, got %.3f m and %.3f m", float64(m.Near), float64(m.Far))
 	}
-	for _, t := range []string{m.Color, m.Depth, m.Info, m.Points} {
+	seen[m.Name] = true
+	return nil
+}
+
+// checkTopics looks at what a camera or a lidar is read from.
+func (c *Config) checkTopics(key string, m *Camera) error {
+	given := 0
+	for _, t := range []string{m.Color, m.Points, m.Scan} {
+		if t != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return c.complain(key, "needs one of color (a camera), points (a lidar's cloud) and scan (a lidar's plane)")
+	case m.lidar() && (m.Depth != "" || m.Info != "" || m.Noiseless):
+		return c.complain(key, "a lidar has points or a scan alone, neither depth nor info nor noiseless")
+	case m.Color != "" && m.Info == "":
+		return c.complain(key+".info", "must be the camera_info topic: without intrinsics no pixel means a place")
+	case strings.HasSuffix(m.Depth, "/compressed") || strings.HasSuffix(m.Depth, "/compressedDepth"):
+		return c.complain(key+".depth", "compressed depth cannot be read, got %s: name the raw topic, 16UC1 or 32FC1", m.Depth)
+	}
+	for _, t := range []string{m.Color, m.Depth, m.Info, m.Points, m.Scan} {
 		if t != "" && !strings.HasPrefix(t, "/") {
 			return c.complain(key, "topics are absolute names, got %q", t)
 		}
 	}
-	seen[m.Name] = true
 	return nil
 }
 

@@ -53,7 +53,7 @@ func linkFrame(m robot.Model, link string) string {
 
 // cameraFrames are those of the streams, each in the link that carries it.
 func (s *Sensors) cameraFrames() []geometry_msgs.TransformStamped {
-	var out []geometry_msgs.TransformStamped
+	out := make([]geometry_msgs.TransformStamped, 0, len(s.streams))
 	for i := range s.streams {
 		m, frame := s.streams[i].src.Info().Mount, s.streams[i].Frame
 		out = append(out, transform(linkFrame(s.twin.Model(), m.Link), frame, time.Time{}, m.Pose.P, m.Pose.R))
