@@ -213,8 +213,11 @@ func (f *rosFlags) look(ctx context.Context, n ros.Node, done func(ros.Graph) bo
 	}
 }
 
-// alone says in words that nobody is there.
+// alone says in words that nobody is there, or that it is not to be known.
 func (f *rosFlags) alone(g ros.Graph) error {
+	if len(g.Topics)+len(g.Nodes)+len(g.Services) == 0 && f.Wire != "dds" && len(g.Problems) > 0 {
+		return errors.New(strings.Join(g.Problems, "; "))
+	}
 	if f.Wire != "dds" || len(g.Peers) > 0 {
 		return nil
 	}

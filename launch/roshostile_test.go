@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 
 	"viad/ros/cdr"
 	"viad/ros/interop"
+	"viad/ros/msg/all"
+	"viad/ros/rosbridge/local"
+	"viad/ros/rosbridge/server"
 	"viad/ros/rtps"
 )
 
@@ -158,6 +162,24 @@ func TestRosInterrupted(t *testing.T) {
 		cancel()
 		if code != want || want != ExitOK && !strings.Contains(complaints.String(), "interrupted") {
 			t.Errorf("%s: exit code %d, want %d: %s", args, code, want, complaints.String())
+		}
+	}
+}
+
+// A rosbridge without rosapi cannot say what there is, which is not the same as that there is nothing.
+func TestRosWithoutRosapi(t *testing.T) {
+	n := local.NewGraph().Node("/rosbridge_websocket")
+	t.Cleanup(func() { n.Close() })
+	srv, err := server.NewServer(server.Options{Node: n, Types: all.New, Distro: cdr.Jazzy, Caveats: server.Caveats{NoRosapi: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(srv)
+	t.Cleanup(func() { srv.Close(); h.Close() })
+	for _, args := range []string{"topic list", "node list --json", "service list", "action list", "doctor"} {
+		code, out, complaints := viadROS(t, 0, append(strings.Fields(args), "--wire", "rosbridge", "--url", "ws"+strings.TrimPrefix(h.URL, "http"), "--wait", "1s")...)
+		if code != ExitFailed || !strings.Contains(out+complaints, "rosapi_node") {
+			t.Errorf("%s: exit code %d: %s%s", args, code, out, complaints)
 		}
 	}
 }

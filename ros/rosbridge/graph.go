@@ -58,6 +58,9 @@ func rosapi[A any](ctx context.Context, n *Node, service string, ask any) (A, er
 		return answer, fmt.Errorf("rosbridge: %w", err)
 	}
 	f, err := n.call(ctx, n.data, "/rosapi/"+service, args)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return answer, fmt.Errorf("rosbridge: the robot did not answer rosapi/%s in time: its rosbridge server or rosapi_node hangs, or the link is slow: look on the robot with ros2 node list, or give it longer: %w", service, err)
+	}
 	if err != nil {
 		return answer, err
 	}

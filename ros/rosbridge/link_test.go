@@ -11,12 +11,15 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"viad/ros"
 	"viad/ros/cdr"
@@ -275,6 +278,27 @@ func TestDialSaysWhatToDo(t *testing.T) {
 		if _, err := rosbridge.Dial(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q in it", c.cfg.URL, err, c.want)
 		}
+	}
+}
+
+// A server that takes everything and answers nothing is named, with what to do.
+func TestMuteServer(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		for err == nil {
+			_, _, err = c.Read(r.Context())
+		}
+	}))
+	defer h.Close()
+	n, err := rosbridge.Dial(t.Context(), rosbridge.Config{URL: "ws" + strings.TrimPrefix(h.URL, "http"), Distro: cdr.Jazzy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := n.Graph(ctx); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rosapi_node") {
+		t.Errorf("the graph of a mute server: %v", err)
 	}
 }
 
