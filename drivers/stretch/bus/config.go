@@ -89,7 +89,7 @@ const (
 	staleStart  = 200 * time.Millisecond // no motion begins with a reading older than this
 	staleGoing  = 300 * time.Millisecond // and none goes on
 	lateMost    = 150 * time.Millisecond // that an answer may be older than the youngest that was seen
-	sendTime    = 200 * time.Millisecond // one command, its answer and its motor sync
+	sendTime    = 300 * time.Millisecond // one command, its answer and its motor sync
 	haltTime    = time.Second            // one rung, when its context allows more
 	silentAfter = time.Second            // without one good answer a port is opened anew
 	againLeast  = 200 * time.Millisecond // between two attempts to open a port, doubled each time

@@ -104,7 +104,11 @@ func (r *Robot) standBase(ctx context.Context) error {
 		return err
 	}
 	defer r.give()
-	return errors.Join(r.order(ctx, r.roll(geom.SE2{})), r.order(ctx, holdWheels()))
+	err := errors.Join(r.order(ctx, r.roll(geom.SE2{})), r.order(ctx, holdWheels()))
+	if err != nil && ctx.Err() == nil { // as a step of the motion, it may go wrong once
+		err = r.order(ctx, holdWheels())
+	}
+	return err
 }
 
 func refused(err error) error { return fmt.Errorf("refused: %w", err) }

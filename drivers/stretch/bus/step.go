@@ -160,6 +160,10 @@ const wheelSlow = 0.7
 // obeyTime is how long a board may take to be in the mode that it was told.
 const obeyTime = 300 * time.Millisecond
 
+// syncTime is how long a command may seem to wait for the motor sync: each new one waits for a moment, and is what is seen
+// of the board when readings are sparse.
+const syncTime = 800 * time.Millisecond
+
 // obeyed says what stopped a motor: a contact, a watchdog, a motor sync that did not come.
 func (m *run) obeyed(now time.Time) error {
 	m.r.mu.Lock()
@@ -173,9 +177,9 @@ func (m *run) obeyed(now time.Time) error {
 		switch name := a.units.name; {
 		case s.Contacts != m.contact[i] && s.Mode == hello.ModeSafety:
 			return fmt.Errorf("the %s met something and stopped by itself: look what it is, then move away from it", name)
-		case !a.waits.IsZero() && now.Sub(a.waits) > obeyTime:
+		case !a.waits.IsZero() && now.Sub(a.waits) > syncTime:
 			return fmt.Errorf("the %s waits for the motor sync, which does not reach it: look at the cable between the power board and the motors' boards", name)
-		case s.Mode != m.modes[i]:
+		case s.Mode != m.modes[i] && a.waits.IsZero():
 			return fmt.Errorf("the %s is in mode %q although it was told %q: it fell out of control, or the runstop is on; look at its facts", name, s.Mode, m.modes[i])
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // The servo bus.
 const (
 	wristBaud  = 1000000
-	answerTime = 30 * time.Millisecond // of a servo: what it needs is 12 ms, the rest is for a busy computer
+	answerTime = 50 * time.Millisecond // of a servo: what it needs is 12 ms, the rest is for a busy computer
 	holdSpeed  = 0.5                   // rad/s, that a joint comes back with to where it was told to hold
 	turnAccel  = 12.0                  // rad/s^2, the most that the robot's own body asks of a servo
 	gripAccel  = 6.0
