@@ -53,20 +53,20 @@ type arm struct {
 	cmdA   []float64
 	run    *run
 	moves  time.Time // since when goals have followed each other
-	active bool // the trajectory controller is
-	down   bool // the hardware component is unconfigured, as after every fault on ROS 2
-	dead   bool // the process of the controller is
+	active bool      // the trajectory controller is
+	down   bool      // the hardware component is unconfigured, as after every fault on ROS 2
+	dead   bool      // the process of the controller is
 	mode   uint8
 	since  time.Time     // when the mode began
 	err    string        // flag of the reflex while the arm brakes; reads clean afterwards
 	last   string        // flag of the last motion
 	fell   chan struct{} // closed at the next fault
-	healing
-	force float64
-	tau   [7]float64 // that the force makes
-	touch [2]touch   // what collisions are: nominal, and while it accelerates
-	hand  hand
-	begun bool
+	heals  healing
+	force  float64
+	tau    [7]float64 // that the force makes
+	touch  [2]touch   // what collisions are: nominal, and while it accelerates
+	hand   hand
+	begun  bool
 }
 
 // healing is a recovery that runs.
@@ -219,7 +219,7 @@ func (a *arm) watch() {
 		a.enter(modeIdle)
 	case a.mode == modeReflex && !moving && a.now.Sub(a.since) > 50*time.Millisecond:
 		a.err = "" // the flags read clean while the reflex is latched
-	case a.mode == modeHealing && !a.now.Before(a.healing.until):
+	case a.mode == modeHealing && !a.now.Before(a.heals.until):
 		a.heal()
 	case !a.live():
 	case a.hurries():
@@ -250,7 +250,7 @@ func (a *arm) reflex(flag string) {
 // franka_ros' controllers know of nothing.
 func (a *arm) drop(mode uint8) {
 	if a.mode == modeHealing {
-		close(a.healing.well)
+		close(a.heals.well)
 	}
 	a.enter(mode)
 	close(a.fell)
@@ -319,7 +319,7 @@ func (a *arm) recover(ctx context.Context) error {
 	}
 	a.enter(modeHealing)
 	well := make(chan struct{})
-	a.healing = healing{until: a.now.Add(takes), well: well}
+	a.heals = healing{until: a.now.Add(takes), well: well}
 	a.mu.Unlock()
 	select {
 	case <-well:
@@ -332,7 +332,7 @@ func (a *arm) recover(ctx context.Context) error {
 func (a *arm) heal() {
 	a.enter(modeIdle)
 	a.err = ""
-	close(a.healing.well)
+	close(a.heals.well)
 	if a.build.one { // franka_ros starts its controllers again
 		a.end(ending{code: jtcSuccess, status: ros.GoalCanceled, text: "the controllers were started again"})
 	}
