@@ -219,7 +219,7 @@ func (s *scene) carryOut(k kill) {
 	}
 	back := s.d.ready(t, 30*time.Second)
 	<-time.After(time.Second)
-	if by, who := track.moved(halted); by > samePlace {
+	if by, who := track.moved(halted); by > settling {
 		t.Errorf("%s moved by %.4f after the halt, with nobody asking for it", who, by)
 	}
 	track.end()

@@ -76,6 +76,9 @@ func (k *track) all() []instant {
 // Off by no more than this is the same place: metres and radians, since a joint is one or the other.
 const samePlace = 0.0015
 
+// A hold where it was measured takes up what a joint had sagged by: no more than this is no motion.
+const settling = 0.003
+
 // off is by how much the joint or the base that differs most does.
 func off(a, b instant) (by float64, who string) {
 	more := func(d float64, name string) {
