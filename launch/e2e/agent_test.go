@@ -60,10 +60,10 @@ func (a *agent) execute(look string) reply {
 	return r
 }
 
-// attempt runs the staged waypoint; told to look again, it looks and tries once more.
+// attempt runs the staged waypoint; told to look again, or to wait for the robot to report, it looks and tries once more.
 func (a *agent) attempt(look string) (reply, error) {
 	r, err := a.try("execute_waypoint", none{})
-	if err != nil && strings.Contains(err.Error(), "look again") {
+	if err != nil && (strings.Contains(err.Error(), "look again") || strings.Contains(err.Error(), "Wait for the robot to report")) {
 		a.do(look, none{})
 		r, err = a.try("execute_waypoint", none{})
 	}

@@ -210,8 +210,17 @@ func (m *mobile) reach(p vec) bool {
 	return m.run().Outcome.Result == "reached"
 }
 
-// jaws opens or closes, and returns the measured aperture.
+// jaws opens or closes, and returns the measured aperture. An opening that ended early is asked for once more.
 func (m *mobile) jaws(state string) float64 {
+	m.t.Helper()
+	gap := m.jawsOnce(state)
+	if state == "open" && m.now.Outcome.Result == "stopped_short" {
+		gap = m.jawsOnce(state)
+	}
+	return gap
+}
+
+func (m *mobile) jawsOnce(state string) float64 {
 	m.t.Helper()
 	m.saw(m.do("gripper_set", struct {
 		S string `json:"state"`

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -164,6 +165,10 @@ func (c cell) face(t *testing.T, cfg *launch.Config, tw *sim.Twin, there ros.Nod
 	t.Helper()
 	switch {
 	case cfg.Robot.Driver == "serial":
+		// The boards of a robot answer when they are asked, each on its own. Here they wait with the daemon for a turn on few
+		// processors: threads in plenty let the system choose, which prefers those that wait for a line.
+		before := runtime.GOMAXPROCS(max(24, runtime.GOMAXPROCS(0)))
+		t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 		cfg.Robot.Serial.Dir = t.TempDir()
 		return wire.NewSerial(tw, cfg.Robot.Serial.Dir, wire.SerialFaults{})
 	case c.model == "stretch4":
