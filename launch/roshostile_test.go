@@ -39,6 +39,16 @@ func rosStranger(t *testing.T, domain int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
+	w, err := p.NewWriter(rtps.WriterConfig{
+		Topic: "rt/other", Type: "std_msgs::msg::dds_::String_", QoS: rtps.QoS{Reliable: true, TransientLocal: true, Depth: 1},
+		UserData: []byte("typehash=RIHS01_" + strings.Repeat("0", 64) + ";"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(t.Context(), []byte{0, 1, 0, 0, 2, 0, 0, 0, 'x', 0}, nil); err != nil {
+		t.Fatal(err)
+	}
 	for _, topic := range []string{"rt//", "rt/red\x1b[31m\x1b[2J", "rt/two\nlines\tand tabs", "rt/bad\xff\xfe", "rt/\u202eback"} {
 		w, err := p.NewWriter(rtps.WriterConfig{Topic: topic, Type: "std_msgs::msg::dds_::String_", QoS: rtps.QoS{Depth: 1}})
 		if err != nil {
@@ -70,6 +80,16 @@ func TestRosNamesOfStrangers(t *testing.T) {
 		if args == "topic list" && !strings.Contains(out, `/red\x1b[31m\x1b[2J  `) {
 			t.Errorf("the list is\n%s", out)
 		}
+	}
+}
+
+// What is printed by a definition that is not the publisher's comes with a warning.
+func TestRosEchoOfAnotherDefinition(t *testing.T) {
+	domain := rosDomain(t)
+	rosStranger(t, domain)
+	code, out, complaints := viadROS(t, domain, "topic", "echo", "/other", "-n", "1")
+	if code != ExitOK || !strings.Contains(out, "data: x") || !strings.Contains(complaints, "another definition of std_msgs/msg/String") {
+		t.Errorf("exit code %d: %s%s", code, out, complaints)
 	}
 }
 

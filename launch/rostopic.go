@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type (
 		rosFlags
 		Count int  `short:"n" help:"End after so many messages; 0 is never." placeholder:"N"`
 		Full  bool `help:"Print long arrays whole."`
+
+		warned bool
 	}
 	rosTopicHz struct {
 		Topic string `arg:"" help:"For example /joint_states."`
@@ -194,7 +197,7 @@ func (c *rosTopicEcho) Run(ctx context.Context, s streams) error {
 }
 
 func (c *rosTopicEcho) print(ctx context.Context, n ros.Node, s streams, info ros.TopicInfo, m msg.Message) error {
-	over := make(chan error, 1)
+	over, first := make(chan error, 1), make(chan struct{}, 1)
 	end := func(err error) {
 		select {
 		case over <- err:
@@ -214,7 +217,10 @@ func (c *rosTopicEcho) print(ctx context.Context, n ros.Node, s streams, info ro
 			end(err)
 			return
 		}
-		if printed++; printed == c.Count {
+		if printed++; printed == 1 {
+			first <- struct{}{}
+		}
+		if printed == c.Count {
 			end(nil)
 		}
 	})
@@ -227,13 +233,33 @@ func (c *rosTopicEcho) print(ctx context.Context, n ros.Node, s streams, info ro
 	for {
 		select {
 		case err := <-over:
+			c.warn(ctx, n, s)
 			return err
+		case <-first:
+			c.warn(ctx, n, s)
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
 			if sub.Stats().Received == 0 {
 				fmt.Fprintf(s.err, "viad: nothing has come on %s in %v (%s matched); still waiting, Ctrl-C ends it\n", c.Topic, c.Wait, counted(sub.Publishers(), "publisher is", "publishers are"))
 			}
+		}
+	}
+}
+
+// warn says, once, what is wrong with the topic: not all of what is printed may be right, or all that is published.
+func (c *rosTopicEcho) warn(ctx context.Context, n ros.Node, s streams) {
+	if c.warned || n.Wire() != "dds" {
+		return
+	}
+	c.warned = true
+	g, err := n.Graph(ctx)
+	if err != nil {
+		return // it ends, or the messages tell more
+	}
+	for _, p := range g.Problems {
+		if strings.HasPrefix(p, c.Topic+": ") {
+			fmt.Fprintln(s.err, "viad:", plain(p))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"viad/ros/dds"
 	"viad/ros/interop"
 	"viad/ros/msg/control_msgs"
+	"viad/ros/msg/std_msgs"
 	"viad/ros/rtps"
 )
 
@@ -136,5 +137,66 @@ func TestResultThatIsNoEnd(t *testing.T) {
 	status, err := g.Result(ctx, &control_msgs.FollowJointTrajectory_Result{})
 	if err == nil || !strings.Contains(err.Error(), "is no end") || status >= ros.GoalSucceeded {
 		t.Errorf("status %v, %v", status, err)
+	}
+}
+
+// A publisher whose type has our name and another definition is matched, as DDS does; that it is another is told.
+func TestAnotherDefinition(t *testing.T) {
+	domain, ctx := free(t), deadline(t)
+	p := stranger(t, domain)
+	m := &std_msgs.String{}
+	typ := "std_msgs::msg::dds_::String_"
+	for topic, hash := range map[string]string{"/same": m.TypeHash(), "/other": "RIHS01_" + strings.Repeat("0", 64), "/humble": ""} {
+		var data []byte
+		if hash != "" {
+			data = []byte("typehash=" + hash + ";")
+		}
+		if _, err := p.NewWriter(rtps.WriterConfig{Topic: "rt" + topic, Type: typ, QoS: reliable, UserData: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := open(t, dds.Config{Node: "viad", Domain: domain})
+	var subs []ros.Subscription
+	for _, topic := range []string{"/same", "/other", "/humble"} {
+		s, err := ros.Subscribe(n, topic, ros.Default(), func(*std_msgs.String, ros.Info) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		subs = append(subs, s)
+	}
+	told := func(matched int) (words []string) {
+		t.Helper()
+		for {
+			have := 0
+			for _, s := range subs {
+				have += s.Publishers()
+			}
+			g, err := n.Graph(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if have == matched {
+				for _, w := range g.Problems {
+					if strings.Contains(w, "another definition") {
+						words = append(words, w)
+					}
+				}
+				return words
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				t.Fatalf("%d are matched", have)
+			}
+		}
+	}
+	if w := told(3); len(w) != 1 || !strings.HasPrefix(w[0], "/other: the publisher ") || !strings.Contains(w[0], "std_msgs/msg/String") {
+		t.Errorf("the problems are %q", w)
+	}
+	if err := subs[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w := told(2); len(w) != 0 {
+		t.Errorf("nobody reads it any more, and the problems are %q", w)
 	}
 }

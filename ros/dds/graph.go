@@ -2,8 +2,10 @@ package dds
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,7 @@ type graph struct {
 	clash  string
 	ours   []nodeEntities
 	mine   map[rtps.GUID]rtps.Endpoint // our own endpoints
+	hashes map[rtps.GUID]string        // what those of topics take their type for
 	theirs map[rtps.GUIDPrefix]entities
 	peers  map[rtps.GUIDPrefix]cdr.Distro
 }
@@ -40,7 +43,7 @@ var graphQoS = rtps.QoS{Reliable: true, TransientLocal: true, Depth: 1}
 func newGraph(p *rtps.Participant, distro cdr.Distro, log *slog.Logger, changed func()) (*graph, error) {
 	g := &graph{
 		p: p, log: log, changed: changed, kick: make(chan struct{}, 1), quit: make(chan struct{}), is: distro, set: distro != cdr.DistroUnknown,
-		mine: map[rtps.GUID]rtps.Endpoint{}, theirs: map[rtps.GUIDPrefix]entities{}, peers: map[rtps.GUIDPrefix]cdr.Distro{},
+		mine: map[rtps.GUID]rtps.Endpoint{}, hashes: map[rtps.GUID]string{}, theirs: map[rtps.GUIDPrefix]entities{}, peers: map[rtps.GUIDPrefix]cdr.Distro{},
 	}
 	g.gidLen = gidOf(distro)
 	var err error
@@ -231,6 +234,7 @@ func (g *graph) endpoint(n *Node, e rtps.Endpoint, there bool) {
 		g.mine[e.GUID] = e
 	} else {
 		delete(g.mine, e.GUID)
+		delete(g.hashes, e.GUID)
 	}
 	if i := g.index(n.namespace, n.name); i >= 0 {
 		o := g.ours[i]
@@ -249,4 +253,45 @@ func (g *graph) endpoint(n *Node, e rtps.Endpoint, there bool) {
 	g.mu.Unlock()
 	g.again()
 	g.changed()
+}
+
+// means notes the definition that an endpoint of ours reads or writes by.
+func (g *graph) means(ours rtps.GUID, hash string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, there := g.mine[ours]; there {
+		g.hashes[ours] = hash
+	}
+}
+
+// differences are sentences about others' endpoints on topics of ours whose type has the same name and another definition:
+// DDS matches them by the name. Humble does not say which definition it has. Holds mu.
+func (g *graph) differences(all []rtps.Endpoint, owner map[rtps.GUID]string) (out []string) {
+	type use struct {
+		topic, typ string
+		writer     bool
+	}
+	ours := map[use]string{}
+	for id, hash := range g.hashes {
+		e := g.mine[id]
+		ours[use{e.Topic, e.Type, e.Writer}] = hash
+	}
+	for _, e := range all {
+		hash := ours[use{e.Topic, e.Type, !e.Writer}]
+		theirs := userData(e.UserData, "typehash")
+		if hash == "" || theirs == "" || hash == theirs || len(out) >= mostProblems {
+			continue
+		}
+		what, who := "subscriber", owner[e.GUID]
+		if e.Writer {
+			what = "publisher"
+		}
+		if who == "" {
+			who = hexGUID(e.GUID)
+		}
+		name, _ := strings.CutPrefix(e.Topic, topicPrefix)
+		out = append(out, fmt.Sprintf("%s: the %s %s has another definition of %s than viad (%.20s there, %.20s here): values may be misread without an error; bring the robot's package and viad to one version of it",
+			name, what, who, rosType(e.Type), theirs, hash))
+	}
+	return out
 }

@@ -51,6 +51,7 @@ func (n *Node) Subscribe(topic ros.Topic, f func(ros.Incoming)) (ros.Subscriptio
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", topic.Name, err)
 	}
+	n.d.graph.means(s.r.GUID(), m.TypeHash())
 	if err := n.keep(s); err != nil {
 		return nil, joined(err, n.closeReader(s.r))
 	}
@@ -137,6 +138,7 @@ func (n *Node) Advertise(topic ros.Topic) (ros.Outlet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("advertise %s: %w", topic.Name, err)
 	}
+	n.d.graph.means(o.w.GUID(), m.TypeHash())
 	if err := n.keep(o); err != nil {
 		return nil, joined(err, n.closeWriter(o.w))
 	}

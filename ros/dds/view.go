@@ -55,6 +55,7 @@ func (n *Node) Graph(ctx context.Context) (ros.Graph, error) {
 		nodes = append(nodes, i.Nodes...)
 		out.Peers = append(out.Peers, i)
 	}
+	out.Problems = g.differences(all, owner)
 	for _, e := range g.mine {
 		all = append(all, e)
 	}
