@@ -42,6 +42,7 @@ type ending struct {
 	short      bool   // say how far from the goal it came to rest
 	settled    bool   // seen at rest at the goal
 	frozen     bool   // readings cannot be believed
+	held       bool   // this process was held up before
 	notStarted error  // the body refused and nothing moved
 }
 
@@ -110,11 +111,21 @@ func (m *motion) call(ctx context.Context, look func(robot.State, time.Time) (en
 // errCut is the cause with which control ends a call into the body.
 var errCut = errors.New("ended by control")
 
-// explain adds what the driver knows of a cut, which may be the reason of what was measured. That it was ended is none.
+// explain adds what the driver knows of a cut, which may be the reason of what was measured. That it was ended is none, and
+// of a daemon that was held up it only knows that too.
 func explain(end ending, said, cause error) ending {
 	own := said != nil && !errors.Is(said, cause) && !errors.Is(said, robot.ErrHalted) && said.Error() != context.Canceled.Error()
-	if end.cut && !end.stopped && own && !strings.Contains(end.why, said.Error()) {
-		end.said = "the robot's driver says: " + said.Error()
+	if !end.cut || end.stopped || end.held || !own {
+		return end
+	}
+	var more []string
+	for line := range strings.SplitSeq(said.Error(), "\n") { // of joined errors
+		if !strings.Contains(end.why, line) {
+			more = append(more, line)
+		}
+	}
+	if len(more) > 0 {
+		end.said = "the robot's driver says: " + strings.Join(more, "; ")
 	}
 	return end
 }
@@ -171,7 +182,7 @@ func (m *motion) returned(ctx context.Context, err error) (ending, bool) {
 	if still && !m.watch.moved(m.c.kin, m.before, m.good, 0.2) && m.jawStill() && healthy(s) {
 		return ending{notStarted: err}, true
 	}
-	end := ending{cut: true, result: robot.ResultStoppedShort, why: fmt.Sprintf("the robot's driver ended the motion: %v", err)}
+	end := ending{cut: true, result: robot.ResultStoppedShort, why: "the robot's driver ended the motion: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
 	if !healthy(s) {
 		end.result = robot.ResultFaulted
 		end.why = fmt.Sprintf("the robot is %s%s", s.Mode, colon(s.Fault))
@@ -223,6 +234,7 @@ func (m *motion) heldUp(end ending, now time.Time) ending {
 	if m.held == 0 || now.Sub(m.heldAt) > m.c.set.StallTime {
 		return end
 	}
+	end.held = true
 	end.why = fmt.Sprintf("this daemon was held up for %v (limit %v) and ended the motion: look where the robot is, then stage and execute anew; %s",
 		m.held.Round(10*time.Millisecond), m.c.set.StateAge, end.why)
 	stale := now.Sub(m.good.Received) > m.c.set.StateAge // and so is what the robot says of itself

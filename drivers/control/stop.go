@@ -199,8 +199,10 @@ func (m *motion) conclude(ctx context.Context, end ending) robot.Outcome {
 		o.Why = join(o.Why, "the last rung of the stop ladder was needed: runstop or controller off")
 	}
 	o.Result, o.Why = m.verdict(end, o)
-	if s := c.body.State(); o.Result == robot.ResultUnknown && s.Fault != "" && !strings.Contains(o.Why, s.Fault) {
-		o.Why = join(o.Why, "the robot is "+s.Mode.String()+": "+s.Fault)
+	if s := c.body.State(); o.Result == robot.ResultUnknown && s.Fault != "" {
+		if is := "the robot is " + s.Mode.String() + ": "; !strings.Contains(o.Why, is) {
+			o.Why = join(o.Why, is+s.Fault)
+		}
 	}
 	return o
 }
