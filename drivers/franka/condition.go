@@ -84,6 +84,12 @@ func ofMode(s *status, active bool) (robot.Mode, *Condition) {
 	case modeRecovering:
 		return robot.ModeFaulted, &Condition{Trouble: TroubleRecovering, What: "the robot recovers from an error", Next: "wait; it takes up to 16 s"}
 	case modeIdle:
+		if active && s.latched {
+			return robot.ModeFaulted, &Condition{
+				Trouble: TroubleNotDriven, What: "the robot looks healthy and does not move: it is idle since a user stop or a reflex, though the controller says that it is active",
+				Next: "see that nobody is near, then an operator runs the task recover; if it stays so, restart the robot's bring-up",
+			}
+		}
 		if active {
 			return robot.ModeFaulted, &Condition{
 				Trouble: TroubleNotDriven, What: "the controller says that it is active, but the robot is idle: it did not start",

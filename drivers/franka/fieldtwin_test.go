@@ -125,11 +125,10 @@ func TestField26TwinHealthyAfterUserStop(t *testing.T) {
 	b.fault(func(f *wire.Faults) { f.UserStop = true })
 	b.says(robot.ModeRunstopped, "user stop")
 	b.fault(func(f *wire.Faults) { f.UserStop = false })
-	b.says(robot.ModeFaulted, "did not start", "bring-up")
+	b.says(robot.ModeFaulted, "looks healthy and does not move", taskRecover, "bring-up")
 	b.refused(b.Follow(t.Context(), b.swing(0.1, time.Second)), "idle")
-	for _, dead := range []bool{true, false} { // as it says: the bring-up is restarted
-		b.fault(func(f *wire.Faults) { f.DeadController = dead })
-		b.eventually("the process is gone, or back", func() bool { return (b.State().Mode == robot.ModeUnknown) == dead })
+	if err := b.Do(t.Context(), taskRecover); err != nil {
+		t.Fatal(err)
 	}
 	b.ready()
 	if err := b.Follow(t.Context(), b.swing(0.1, time.Second)); err != nil {

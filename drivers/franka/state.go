@@ -46,6 +46,7 @@ type status struct {
 	force         float64  // N at the hand
 	received      time.Time
 	reflexes      []time.Time // of the last minute
+	latched  bool // a reflex or a user stop was seen, and the robot has not driven since
 }
 
 // offset is how the sender's clock differs from ours: the least that a message seemed to take.
@@ -199,6 +200,7 @@ func (r *Robot) onStatus(s status) {
 	if s.mode == modeReflex && (was.received.IsZero() || was.mode != modeReflex) {
 		s.reflexes = append(s.reflexes, s.received)
 	}
+	s.latched = s.mode == modeReflex || s.mode == modeUserStop || was.latched && s.mode != modeMove
 	if s.mode != was.mode || was.received.IsZero() {
 		r.log.Info("robot mode", "from", modeName(was.mode), "to", modeName(s.mode), "errors", strings.Join(s.last, ", "))
 	}

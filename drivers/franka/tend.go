@@ -82,7 +82,7 @@ func (r *Robot) recover(ctx context.Context) error {
 	switch {
 	case r.clock.Now().Sub(s.received) > staleState:
 		return deadNode("refused: nothing is heard of the robot's state")
-	case s.mode != modeReflex && s.mode != modeUserStop:
+	case s.mode != modeReflex && s.mode != modeUserStop && !(s.mode == modeIdle && s.latched):
 		return fmt.Errorf("refused: the robot is in mode %q, there is nothing to recover from", modeName(s.mode))
 	case len(s.reflexes) >= lockOut && r.clock.Now().Sub(s.reflexes[len(s.reflexes)-1]) < time.Minute:
 		return fmt.Errorf("refused: %d reflexes within a minute; find their reason first (load and hand set in Desk, what the arm touches, the network), and wait a minute after the last", len(s.reflexes))
