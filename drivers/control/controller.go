@@ -61,6 +61,7 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.loose, _ = o.Body.(robot.Loose)
 	return &Controller{Planner: p, body: o.Body, clock: o.Clock, busy: make(chan struct{}, 1)}, nil
 }
 

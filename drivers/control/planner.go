@@ -12,8 +12,9 @@ import (
 // Planner is robot.Planner over a Kinematics. It keeps no state between plans and is safe for concurrent
 // use: the same state and waypoint always give the same plan.
 type Planner struct {
-	kin *Kinematics
-	set Settings
+	kin   *Kinematics
+	set   Settings
+	loose robot.Loose // nil: the body keeps to a plan's times
 }
 
 var _ robot.Planner = (*Planner)(nil)
@@ -24,6 +25,14 @@ func NewPlanner(k *Kinematics, s Settings) (*Planner, error) {
 		return nil, err
 	}
 	return &Planner{kin: k, set: s}, nil
+}
+
+// ahead is how far apart in time the body's joints may be; nil when they keep together.
+func (p *Planner) ahead() []time.Duration {
+	if p.loose == nil {
+		return nil
+	}
+	return p.loose.Ahead()
 }
 
 // Plan makes a plan from a complete state. The error is *robot.Unreachable when the goal cannot be reached
@@ -166,16 +175,17 @@ func (p *Planner) baseKnots(base geom.SE2, start joints, goal geom.SE2) ([]knot,
 // sweepGap is how far in metres a point of the robot may move between two samples of the sweep.
 const sweepGap = 0.01
 
-// sweep samples the robot's volume along the trajectory. The step is guessed from the last one and halved
+// sweep samples the robot's volume along the trajectory, and for a body that does not keep to times the corners of the
+// hull in which its joints may be. The step is guessed from the last one and halved
 // while any capsule moves too far.
 func (p *Planner) sweep(plan *robot.Plan) {
-	total := plan.Traj.Duration()
-	prev := p.swept(plan, 0)
+	total, cs := plan.Traj.Duration(), p.corners(plan)
+	prev := p.swept(plan, cs, 0)
 	plan.Sweep = append(plan.Sweep, prev)
 	step := total / 20
 	for at := time.Duration(0); at < total; {
 		step = max(min(step, total-at), 100*time.Microsecond)
-		next := p.swept(plan, min(at+step, total))
+		next := p.swept(plan, cs, min(at+step, total))
 		moved := farthest(prev.Capsules, next.Capsules)
 		if moved > sweepGap && step > 100*time.Microsecond {
 			step = time.Duration(float64(step) * math.Max(0.1, 0.85*sweepGap/moved))
@@ -187,12 +197,14 @@ func (p *Planner) sweep(plan *robot.Plan) {
 	}
 }
 
-func (p *Planner) swept(plan *robot.Plan, at time.Duration) robot.Swept {
+func (p *Planner) swept(plan *robot.Plan, cs []corner, at time.Duration) robot.Swept {
 	pt := plan.Traj.At(at)
-	return robot.Swept{
+	s := robot.Swept{
 		T: at, Tool: p.kin.Tool(pt.Base, pt.Q), Base: pt.Base, Q: pt.Q,
 		Capsules: p.kin.Capsules(pt.Base, pt.Q, plan.From.Jaw.Aperture),
 	}
+	p.loosen(plan, cs, &s)
+	return s
 }
 
 // sweepStill is the sweep of a plan that moves only the jaw: the hand where it is, jaw as it is and as it

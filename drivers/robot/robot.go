@@ -193,7 +193,7 @@ type Swept struct {
 	Tool     geom.Pose
 	Base     geom.SE2
 	Q        []float64
-	Capsules []LinkCapsule
+	Capsules []LinkCapsule // of the robot at T; then, for a Loose body, parts that may be elsewhere at T
 }
 
 // Margin is how far a joint stays from its nearer limit over the whole plan.
@@ -353,6 +353,14 @@ type Body interface {
 	Halt(context.Context, Rung) error
 	// Deadman is the longest time the body may go on moving after the daemon is gone.
 	Deadman() time.Duration
+}
+
+// Loose is a Body whose joints do not keep to a plan's times: each may be anywhere on its way between now and so much
+// later, by itself. Plans for it sweep that too.
+type Loose interface {
+	// Ahead is how far ahead of the base and of one another the joints may be, in the Model's order; nil when they keep
+	// to times.
+	Ahead() []time.Duration
 }
 
 // Kinematics gives link poses and collision capsules for joint values.

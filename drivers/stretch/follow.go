@@ -267,11 +267,28 @@ func (m *run) behind(b *reading) string {
 	return ""
 }
 
-func (m *run) leadOf(joint int) time.Duration {
-	if joint <= jArm || m.gen == GenB {
+func (m *run) leadOf(joint int) time.Duration { return leadOf(m.gen, joint) }
+
+func leadOf(g Generation, joint int) time.Duration {
+	if joint <= jArm || g == GenB {
 		return leadSlide
 	}
 	return leadTurn
+}
+
+// Ahead is how far the arm's joints may be ahead of the plan, each by itself, where the robot's driver ignores times: as
+// far as a goal reaches. nil where it keeps to them.
+func (r *Robot) Ahead() []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.known.generation; g == GenA || g == GenAPrime {
+		out := make([]time.Duration, joints)
+		for j := range out {
+			out[j] = leadOf(g, j)
+		}
+		return out
+	}
+	return nil
 }
 
 // frozenAfter is how long a joint that should move may keep its number.
