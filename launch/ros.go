@@ -182,13 +182,20 @@ func (f *rosFlags) look(ctx context.Context, n ros.Node, done func(ros.Graph) bo
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()
 	var last string
+	var seen ros.Graph
 	var since time.Time
 	for {
 		g, err := n.Graph(ctx)
-		if err != nil {
+		switch {
+		case err != nil && errors.Is(ctx.Err(), context.Canceled):
+			return g, errInterrupted
+		case err != nil && ctx.Err() != nil && last != "": // the time ended while it was asked for once more
+			return seen, nil
+		case err != nil:
 			return g, err
 		}
 		g.Nodes = slices.DeleteFunc(g.Nodes, func(s string) bool { return s == n.Name() })
+		seen = g
 		if done != nil && done(g) {
 			return g, nil
 		}
