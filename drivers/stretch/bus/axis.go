@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,13 +22,8 @@ type axis struct {
 	status hello.StepperStatus
 	seen   measured
 	late   stampAge
-	lates  uint64
-
-	waits time.Time // since when it has been waiting for the motor sync; zero: it does not
+	waits  time.Time // since when it has been waiting for the motor sync; zero: it does not
 }
-
-// errLate is an answer that lay on the line.
-var errLate = errors.New("its answers come late")
 
 func (a *axis) greet(ctx context.Context, p *serial.Port) error {
 	b, err := hello.OpenStepper(ctx, p)
@@ -72,10 +66,7 @@ func (a *axis) look(ctx context.Context) error {
 	now := a.r.clock.Now()
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
-	if a.late.late(now, s.Stamp) > lateMost {
-		a.lates++
-		return errLate
-	}
+	now = now.Add(-a.late.late(now, s.Stamp)) // when it was measured
 	if s.Pos != a.status.Pos {
 		a.seen.moved = now
 	}
@@ -141,7 +132,6 @@ type power struct {
 	status hello.PowerStatus
 	at     time.Time // when it came; zero: never
 	late   stampAge
-	lates  uint64
 }
 
 func (p *power) greet(ctx context.Context, port *serial.Port) error {
@@ -163,11 +153,7 @@ func (p *power) look(ctx context.Context) error {
 	now := p.r.clock.Now()
 	p.r.mu.Lock()
 	defer p.r.mu.Unlock()
-	if p.late.late(now, s.Stamp) > lateMost {
-		p.lates++
-		return errLate
-	}
-	p.status, p.at = s, now
+	p.status, p.at = s, now.Add(-p.late.late(now, s.Stamp))
 	return nil
 }
 

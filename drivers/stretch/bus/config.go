@@ -87,8 +87,8 @@ const (
 	tickTime    = 20 * time.Millisecond  // between two looks at a running motion
 	stepEvery   = 80 * time.Millisecond  // between two commands
 	staleStart  = 200 * time.Millisecond // no motion begins with a reading older than this
-	staleGoing  = 300 * time.Millisecond // and none goes on
-	lateMost    = 150 * time.Millisecond // that an answer may be older than the youngest that was seen
+	staleGoing  = 400 * time.Millisecond // and none goes on: so far the newest goal reaches
+	stalePower  = time.Second            // the power board may be slower: a runstop is told by every stepper too
 	sendTime    = 300 * time.Millisecond // one command, its answer and its motor sync
 	haltTime    = time.Second            // one rung, when its context allows more
 	silentAfter = time.Second            // without one good answer a port is opened anew

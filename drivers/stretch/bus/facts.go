@@ -66,15 +66,15 @@ func (r *Robot) live(now time.Time) []robot.Fact {
 }
 
 // age is a bad fact of a reading that is too old.
-func age(who string, at, now time.Time) string {
-	if d := now.Sub(at); d > staleGoing {
-		return fmt.Sprintf("%s has not been read for %v, limit %v: look at its cable", who, d.Round(10*time.Millisecond), staleGoing)
+func age(who string, at, now time.Time, most time.Duration) string {
+	if d := now.Sub(at); d > most {
+		return fmt.Sprintf("%s has not been read for %v, limit %v: look at its cable", who, d.Round(10*time.Millisecond), most)
 	}
 	return ""
 }
 
-func counted(c hello.Counters, lates uint64) string {
-	return fmt.Sprintf("%d calls, %d without an answer, %d with a wrong check, %d answers to something else, %d late", c.Calls, c.Timeouts, c.CRC, c.Strange, c.Late+lates)
+func counted(c hello.Counters) string {
+	return fmt.Sprintf("%d calls, %d without an answer, %d with a wrong check, %d answers to something else, %d late", c.Calls, c.Timeouts, c.CRC, c.Strange, c.Late)
 }
 
 // facts of one stepper. It needs mu.
@@ -82,10 +82,10 @@ func (a *axis) facts(now time.Time) []robot.Fact {
 	name, s := a.units.name, a.status
 	list := []robot.Fact{
 		{Name: name + " firmware", Value: fmt.Sprintf("%s on %s", a.info.Firmware, a.info.Variant)},
-		{Name: name + " control", Value: s.Mode.String(), Bad: age(name, a.seen.at, now)},
+		{Name: name + " control", Value: s.Mode.String(), Bad: age("the "+name, a.seen.at, now, staleGoing)},
 	}
 	if a.board != nil {
-		list = append(list, robot.Fact{Name: name + " line", Value: counted(a.board.Counters(), a.lates)})
+		list = append(list, robot.Fact{Name: name + " line", Value: counted(a.board.Counters())})
 	}
 	if a.units.metre != 0 {
 		homed := robot.Fact{Name: name + " homed", Value: yes(s.Diag.Has(hello.DiagHomed))}
@@ -121,11 +121,11 @@ func onOff(b bool) string {
 func (p *power) facts(now time.Time) []robot.Fact {
 	s := p.status
 	list := []robot.Fact{
-		{Name: "power firmware", Value: fmt.Sprintf("%s on %s", p.info.Firmware, p.info.Variant), Bad: age("the power board", p.at, now)},
+		{Name: "power firmware", Value: fmt.Sprintf("%s on %s", p.info.Firmware, p.info.Variant), Bad: age("the power board", p.at, now, stalePower)},
 		{Name: "battery", Value: fmt.Sprintf("%d %%, %.1f V, %.1f A", s.Charge, s.Voltage, s.Current)},
 	}
 	if p.board != nil {
-		list = append(list, robot.Fact{Name: "power line", Value: counted(p.board.Counters(), p.lates)})
+		list = append(list, robot.Fact{Name: "power line", Value: counted(p.board.Counters())})
 	}
 	for _, x := range []struct {
 		bit        hello.PowerState

@@ -138,7 +138,8 @@ type measured struct {
 	moved time.Time // when its number last changed
 }
 
-// stampAge watches how late a board's answers come, by the board's own clock: an answer that lay on the line is not fresh.
+// stampAge watches how late a board's answers come, by the board's own clock: an answer that lay on the line is as old as
+// that.
 type stampAge struct {
 	least time.Duration // host minus board, the least that was seen
 	at    time.Time     // when that was

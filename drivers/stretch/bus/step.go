@@ -100,8 +100,8 @@ func (m *run) goal(i int, q float64, now time.Time) (x, speed float64, ok bool) 
 		}
 		m.final[i] = true
 		v = way / endSpeed.Seconds()
-	} else if v*way < 0 { // it turns round before then, or is ahead of the plan
-		x, v = soon.Q[i], 0
+	} else if v*way < 0 || m.waited > 0 { // it turns round before then, is ahead of the plan, or waits for another
+		x, v = soon.Q[i], gain*(at.Q[i]-q)
 	}
 	// A joint that starts past its limit is on its way in.
 	x, speed = math.Min(math.Max(x, j.Min), j.Max), math.Min(math.Max(math.Abs(v), least), j.Vel)
