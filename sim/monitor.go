@@ -47,10 +47,13 @@ type Violation struct {
 	What  string // the joint, the axis, "a new motion"
 	Value float64
 	Limit float64
+	// What the machine did and felt when it began, for whoever looks for the reason.
+	Doing string
+	Felt  float64 // N, on the hand
 }
 
 func (v Violation) String() string {
-	return fmt.Sprintf("%s: %s, %s %.4f, limit %.4f", v.At.Format("15:04:05.000"), v.Rule, v.What, v.Value, v.Limit)
+	return fmt.Sprintf("%s: %s, %s %.4f, limit %.4f; %s, %.0f N felt", v.At.Format("15:04:05.000"), v.Rule, v.What, v.Value, v.Limit, v.Doing, v.Felt)
 }
 
 // Monitor watches the physics itself, every step, and knows nothing of those that are to keep the rules. Its methods
@@ -227,7 +230,22 @@ func (m *Monitor) note(rule, what, of string, value, limit float64) {
 	m.last[k] = stretch{len(m.found), now}
 	m.found = append(m.found, Violation{
 		At: m.t.clk.base.Add(time.Duration(now)), Rule: rule, What: what + " " + of, Value: value, Limit: limit,
+		Doing: m.t.doing(), Felt: math.Max(m.t.sense.peak, m.t.sense.before),
 	})
+}
+
+// doing is what drives the reference. The caller holds mu.
+func (t *Twin) doing() string {
+	since := float64(t.clk.now.Load()-t.began) * 1e-9
+	switch p := t.path.(type) {
+	case *spline:
+		return fmt.Sprintf("following, %.2f s of %.2f s", since, p.knots[len(p.knots)-1].t)
+	case ramp:
+		return fmt.Sprintf("braking, %.2f s of %.2f s", since, p.t)
+	case *governed:
+		return "governed"
+	}
+	return "holding"
 }
 
 func (m *Monitor) checkJoints() {
