@@ -243,7 +243,7 @@ func (c *runCommand) Run(ctx context.Context, io streams) error {
 	defer said.close()
 	defer printed.close()
 	if cfg.Robot.real() {
-		fmt.Fprintf(said, "%s: connecting to %s over %s\n", cfg.Name, cfg.robotName(), cfg.Robot.ROS.Wire)
+		fmt.Fprintf(said, "%s: connecting to %s over %s\n", cfg.Name, cfg.robotName(), cfg.wire())
 	}
 	s, err := New(ctx, cfg, Options{Log: cfg.logger(said)})
 	if err != nil {

@@ -93,3 +93,11 @@ func (c *Config) openSerial(ctx context.Context, log *slog.Logger) (*rig, error)
 	}
 	return realRig(d, node, eyes, log), nil
 }
+
+// wire is how a real robot is reached, in words.
+func (c *Config) wire() string {
+	if c.Robot.Driver == "serial" {
+		return "its serial ports in " + c.Robot.Serial.Dir + ", its cameras over " + c.Robot.ROS.Wire
+	}
+	return c.Robot.ROS.Wire
+}

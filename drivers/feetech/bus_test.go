@@ -91,7 +91,7 @@ func TestEcho(t *testing.T) {
 }
 
 // Row 43: a read is tried three times, each 15 ms; a write once, and what became of it is read back.
-func TestRow43_LostReplies(t *testing.T) {
+func TestField43LostReplies(t *testing.T) {
 	for _, v := range []struct {
 		name    string
 		lost    []bool // requests and answers, in order
@@ -253,7 +253,7 @@ func TestContext(t *testing.T) {
 }
 
 // Over a pseudo-terminal, through the port: row 45's unplug is no silence, and is said at once and not tried again.
-func TestRow45_Unplugged(t *testing.T) {
+func TestField45Unplugged(t *testing.T) {
 	device, tty, err := pty.Open()
 	if err != nil {
 		t.Skipf("this machine has no pseudo-terminals: %v", err)

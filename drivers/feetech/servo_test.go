@@ -179,7 +179,7 @@ func TestReading(t *testing.T) {
 }
 
 // Row 44: a servo that is limp, in another mode or not homed gets no goal, which would switch its torque on.
-func TestRow44_NoGoalFor(t *testing.T) {
+func TestField44NoGoalFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := servoOn(yaw(), plain)
 		g := Goal{0.1, 1, 2}
