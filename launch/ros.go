@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -99,6 +100,9 @@ func (f *rosFlags) open(ctx context.Context, s streams) (ros.Node, error) {
 		if f.URL != "" {
 			return nil, usageError{errors.New("--url is rosbridge's: give --wire rosbridge with it")}
 		}
+		if err := f.resolve(ctx); err != nil {
+			return nil, err
+		}
 		n, err := dds.Open(c)
 		if err != nil {
 			return nil, err
@@ -115,6 +119,22 @@ func (f *rosFlags) open(ctx context.Context, s streams) (ros.Node, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// resolve looks whether the names of static peers are known: one that is not would be passed over.
+func (f *rosFlags) resolve(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	for _, p := range f.Peer {
+		host, _, _ := strings.Cut(p, ":")
+		if host == "" || net.ParseIP(host) != nil {
+			continue // what is no address at all is refused by who reads it
+		}
+		if _, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host); err != nil {
+			return fmt.Errorf("the peer %s (--peer, ROS_STATIC_PEERS) has no known IPv4 address: %w; correct its name, or give its address", host, err)
+		}
+	}
+	return nil
 }
 
 var errInterrupted = errors.New("interrupted before it was done")
@@ -237,13 +257,24 @@ func table(w io.Writer, rows [][]string) error {
 	for _, r := range rows {
 		cells := make([]string, len(r))
 		for i, c := range r {
-			cells[i] = plain(c)
+			cells[i] = short(plain(c))
 		}
 		if _, err := fmt.Fprintln(t, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// longestCell is more than any name in ROS has.
+const longestCell = 250
+
+// short cuts what would push all other columns out of sight.
+func short(s string) string {
+	if len(s) <= longestCell || utf8.RuneCountInString(s) <= longestCell {
+		return s
+	}
+	return string([]rune(s)[:longestCell]) + "…"
 }
 
 // lines prints one text a line.

@@ -266,6 +266,12 @@ func (c *rosDoctor) troubles(g ros.Graph, r *doctorReport) (out []string) {
 	if c.Wire != "dds" {
 		return out
 	}
+	switch {
+	case len(r.Interfaces) == 0:
+		out = append(out, "no network interface that is looked at is up and has an IPv4 address: nobody can be heard; look at them with ip address, bring one up or plug in the cable")
+	case len(g.Peers) == 0 && !c.Localhost && len(r.Interfaces) == 1 && strings.HasPrefix(r.Interfaces[0], "lo "):
+		out = append(out, "only the loopback interface is up: a robot on the network cannot be heard; look at the interfaces with ip address, bring one up or plug in the cable")
+	}
 	if len(g.Peers) == 0 {
 		base := 7400 + 250*c.Domain
 		if c.Localhost {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"viad/ros"
 	"viad/ros/cdr"
 	"viad/ros/interop"
 	"viad/ros/msg/all"
@@ -49,7 +50,7 @@ func rosStranger(t *testing.T, domain int) {
 	if _, err := w.Write(t.Context(), []byte{0, 1, 0, 0, 2, 0, 0, 0, 'x', 0}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, topic := range []string{"rt//", "rt/red\x1b[31m\x1b[2J", "rt/two\nlines\tand tabs", "rt/bad\xff\xfe", "rt/\u202eback"} {
+	for _, topic := range []string{"rt//", "rt/red\x1b[31m\x1b[2J", "rt/two\nlines\tand tabs", "rt/bad\xff\xfe", "rt/\u202eback", "rt/" + strings.Repeat("long", 250)} {
 		w, err := p.NewWriter(rtps.WriterConfig{Topic: topic, Type: "std_msgs::msg::dds_::String_", QoS: rtps.QoS{Depth: 1}})
 		if err != nil {
 			t.Fatal(err)
@@ -76,6 +77,11 @@ func TestRosNamesOfStrangers(t *testing.T) {
 		}
 		if strings.HasPrefix(args, "doctor") && (!strings.Contains(out, "/lab/robot") || !strings.Contains(out, `the name "//" has an empty part`)) {
 			t.Errorf("the doctor says\n%s%s", out, complaints)
+		}
+		for l := range strings.Lines(out + complaints) {
+			if len(l) > 600 && !strings.Contains(args, "json") {
+				t.Errorf("%s prints a line of %d bytes", args, len(l))
+			}
 		}
 		if args == "topic list" && !strings.Contains(out, `/red\x1b[31m\x1b[2J  `) {
 			t.Errorf("the list is\n%s", out)
@@ -200,6 +206,26 @@ func TestRosWithoutRosapi(t *testing.T) {
 		code, out, complaints := viadROS(t, 0, append(strings.Fields(args), "--wire", "rosbridge", "--url", "ws"+strings.TrimPrefix(h.URL, "http"), "--wait", "1s")...)
 		if code != ExitFailed || !strings.Contains(out+complaints, "rosapi_node") {
 			t.Errorf("%s: exit code %d: %s%s", args, code, out, complaints)
+		}
+	}
+}
+
+func TestRosPeerOfNoName(t *testing.T) {
+	code, _, complaints := viadROS(t, 0, "topic", "list", "--peer", "nobody.invalid", "--wait", "2s")
+	if code != ExitFailed || !strings.Contains(complaints, "the peer nobody.invalid") {
+		t.Errorf("exit code %d: %s", code, complaints)
+	}
+}
+
+func TestRosDoctorWithoutNetwork(t *testing.T) {
+	c := &rosDoctor{}
+	for _, x := range []struct {
+		interfaces []string
+		want       string
+	}{{nil, "no network interface"}, {[]string{"lo 127.0.0.1/8"}, "only the loopback"}, {[]string{"eth0 10.0.0.1/24"}, "nobody answers in domain"}} {
+		c.Wire = "dds"
+		if got := c.troubles(ros.Graph{}, &doctorReport{Interfaces: x.interfaces}); len(got) == 0 || !strings.Contains(got[0], x.want) {
+			t.Errorf("%q: %q", x.interfaces, got)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func rosType(dds string) string {
 // checkName refuses what is no absolute ROS name: tokens of letters, digits and underscores that begin with no digit.
 func checkName(name string) error {
 	bad := func(why string) error {
-		return fmt.Errorf("the name %q %s; an absolute ROS name looks like /arm/joint_states", name, why)
+		return fmt.Errorf("the name %.80q %s; an absolute ROS name looks like /arm/joint_states", name, why)
 	}
 	if !strings.HasPrefix(name, "/") {
 		return bad("does not begin with a slash")

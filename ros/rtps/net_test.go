@@ -1,6 +1,7 @@
 package rtps
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -43,6 +44,24 @@ func TestDiscovery(t *testing.T) {
 				t.Errorf("closed after %v: %v", time.Since(start), err)
 			}
 		})
+	}
+}
+
+// TestUnknownPeerIsTold has a static peer whose name nobody knows.
+func TestUnknownPeerIsTold(t *testing.T) {
+	ctx := soon(t)
+	var log lines
+	p, err := Open(Config{Domain: domain(t), Interfaces: []string{"lo"}, NoMulticast: true, Peers: []string{"nobody.invalid"}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for !strings.Contains(log.String(), "peer=nobody.invalid") {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("the log has %q", log.String())
+		}
 	}
 }
 

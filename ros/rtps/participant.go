@@ -124,7 +124,7 @@ func open(c Config, n carrier) (*Participant, error) {
 	p.builtin()
 	p.wg.Go(func() { p.alarm.run(p.now, p.tick, p.done) })
 	if st.names() {
-		p.wg.Go(func() { st.resolve(p.done) })
+		p.wg.Go(func() { st.resolve(p.log, p.done) })
 	}
 	n.listen(p.receive)
 	return p, nil

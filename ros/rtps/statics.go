@@ -3,6 +3,7 @@ package rtps
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -26,6 +27,7 @@ type staticHost struct {
 	name string
 	port uint16
 	ips  []netip.Addr
+	told string // why it is not known, as it was logged
 }
 
 func parseStatics(c *Config) (*statics, error) {
@@ -58,7 +60,7 @@ func parseStatics(c *Config) (*statics, error) {
 func (s *statics) names() bool { return len(s.hosts) > 0 }
 
 // resolve looks the hosts' names up: at once, until it succeeds, and then every minute, as addresses change.
-func (s *statics) resolve(done <-chan struct{}) {
+func (s *statics) resolve(log *slog.Logger, done <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -81,8 +83,13 @@ func (s *statics) resolve(done <-chan struct{}) {
 			ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", s.hosts[i].name)
 			if err != nil {
 				wait = 5 * time.Second
+				if told := &s.hosts[i].told; *told != err.Error() && ctx.Err() == nil {
+					*told = err.Error()
+					log.Warn("rtps: the name of a static peer is not known, and is looked up again and again: it is not told of us until then", "peer", s.hosts[i].name, "error", err)
+				}
 				continue
 			}
+			s.hosts[i].told = ""
 			s.mu.Lock()
 			s.hosts[i].ips = ips
 			s.mu.Unlock()
