@@ -198,12 +198,12 @@ func (s *scene) carryOut(k kill) {
 
 	bound := s.robot.deadman()
 	<-time.After(bound + 2*time.Second)
-	after, coasted := track.halted(killed)
+	h := track.halted(killed)
 	switch {
 	case fast < 0.03:
 		t.Errorf("the tool moved at %.3f m/s when it happened: that was not in mid-motion", fast)
-	case after > bound:
-		t.Errorf("the robot came to rest %v after it, the driver states %v", after.Round(time.Millisecond), bound)
+	case h.own > bound:
+		t.Errorf("the robot: %v, the driver states %v", h, bound)
 	}
 	halted := time.Now()
 	var what told
@@ -226,8 +226,8 @@ func (s *scene) carryOut(k kill) {
 	did := s.d.arm(t)
 	s.again()
 	text := s.says(k, what)
-	t.Logf("%-18s %-20s %.2f m/s, at rest after %4d ms of %d, coasted %3.0f mm, ready %.1f s after, %s. Told: %s", s.robot.name, k.name, fast, after.Milliseconds(),
-		bound.Milliseconds(), coasted*1e3, back.Seconds(), did, text)
+	t.Logf("%-18s %-24s %.2f m/s, %v of %d, coasted %3.0f mm, ready %.1f s after, %s. Told: %s", s.robot.name, k.name, fast, h, bound.Milliseconds(),
+		h.coasted*1e3, back.Seconds(), did, text)
 	if k.lost && (status.Mode == "ready" || status.Fault == "") {
 		t.Errorf("its status while the robot is away: %s, %q", status.Mode, status.Fault)
 	}
@@ -322,20 +322,30 @@ func (s *scene) stageFar() {
 	}
 }
 
-// again is a small motion, which must reach its end.
+// again is a small motion, which must reach its end. Where a late reading refuses it or ends it, as on a computer that is
+// busy otherwise, it is tried anew.
 func (s *scene) again() {
 	s.t.Helper()
-	up := 0.03 * float64(s.turn)
-	if s.robot.mobile() {
-		s.must("observe", none{})
-		s.must("reset_target", none{})
-		s.must("ee_robot_centric_translate", byMetres{Z: up})
-	} else {
-		s.must("screenshot", none{})
-		s.must("gripper_reset", none{})
-		s.must("gripper_translate", by{Z: up})
-	}
-	if text := s.must("execute_waypoint", none{}); !strings.Contains(text, "reached") {
-		s.t.Errorf("the next motion: %s", text)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for try := 1; ; try++ {
+		up := 0.03 * float64(s.turn)
+		if s.robot.mobile() {
+			s.must("observe", none{})
+			s.must("reset_target", none{})
+			s.must("ee_robot_centric_translate", byMetres{Z: up})
+		} else {
+			s.must("screenshot", none{})
+			s.must("gripper_reset", none{})
+			s.must("gripper_translate", by{Z: up})
+		}
+		text, refused, err := s.d.call(ctx, "execute_waypoint", none{})
+		if err == nil && !refused && strings.Contains(text, "reached") {
+			return
+		}
+		if err != nil || try == 3 || !refused && !strings.Contains(text, "stopped_short") {
+			s.t.Errorf("the next motion, try %d: %v %s", try, err, text)
+			return
+		}
 	}
 }

@@ -3,6 +3,7 @@ package kill
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,9 +14,11 @@ import (
 	"viad/sim"
 )
 
-// instant is where the robot truly was.
+// instant is where the robot truly was: when, and when on its own clock. A computer that is too slow for the physics slows
+// that clock, and the robot with it.
 type instant struct {
 	at   time.Time
+	own  time.Time
 	q    []float64
 	base geom.SE2
 	tool r3.Vec
@@ -53,7 +56,7 @@ func (k *track) look() {
 	tr := k.twin.Truth()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.list = append(k.list, instant{time.Now(), tr.Q, tr.Base, tr.Tool.P})
+	k.list = append(k.list, instant{time.Now(), tr.Time, tr.Q, tr.Base, tr.Tool.P})
 }
 
 func (k *track) end() {
@@ -111,24 +114,33 @@ func (k *track) speed(at time.Time) float64 {
 	return r3.Norm(r3.Sub(to.tool, from.tool)) / to.at.Sub(from.at).Seconds()
 }
 
-// halted is how long after that the robot was first where it stayed, and how far the tool still went.
-func (k *track) halted(since time.Time) (after time.Duration, coasted float64) {
+// halt is what became of a motion after an instant: how long it took until the robot was first where it stayed, on its own
+// clock and on the wall's, and how far the tool still went.
+type halt struct {
+	own, wall time.Duration
+	coasted   float64
+}
+
+func (h halt) String() string {
+	text := fmt.Sprintf("at rest after %4d ms", h.own.Milliseconds())
+	if h.wall > h.own+h.own/5+20*time.Millisecond {
+		text += fmt.Sprintf(" (%d on the wall's clock)", h.wall.Milliseconds())
+	}
+	return text
+}
+
+func (k *track) halted(since time.Time) (h halt) {
 	list := k.all()
 	end := list[len(list)-1]
-	last := list[0]
-	for i := len(list) - 1; i >= 0; i-- {
+	from := slices.IndexFunc(list, func(i instant) bool { return !i.at.Before(since) })
+	h.coasted = r3.Norm(r3.Sub(end.tool, list[from].tool))
+	for i := len(list) - 1; i >= from; i-- {
 		if by, _ := off(list[i], end); by > samePlace {
-			last = list[i]
+			h.own, h.wall = list[i].own.Sub(list[from].own), list[i].at.Sub(since)
 			break
 		}
 	}
-	for _, i := range list {
-		if !i.at.Before(since) {
-			coasted = r3.Norm(r3.Sub(end.tool, i.tool))
-			break
-		}
-	}
-	return max(0, last.at.Sub(since)), coasted
+	return h
 }
 
 // moved is the largest distance from where it was at an instant, since then.
