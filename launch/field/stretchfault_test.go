@@ -25,7 +25,7 @@ func long(t *testing.T) {
 func (r *rig) down() robot.Trajectory { return r.plan(4*time.Second, geom.SE2{}, -0.3) }
 
 // Row 1: the arm goes on after a cancel. What it goes on to is half a second away at most, and the ladder ends it.
-func TestStretchTwinIgnoresCancel(t *testing.T) {
+func TestField01TwinCancelIgnored(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{IgnoreCancel: true}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -55,7 +55,7 @@ func TestStretchTwinIgnoresCancel(t *testing.T) {
 }
 
 // Row 9: the runstop in mid-goal, which the robot's driver calls a success.
-func TestStretchTwinRunstop(t *testing.T) {
+func TestField09TwinRunstop(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{SuccessAfterRunstop: true}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -84,7 +84,7 @@ func TestStretchTwinRunstop(t *testing.T) {
 
 // The driver of generation A whose stages add up all the same: the goals' own feedback says where the arm is. The arm
 // does not move wrongly, and is read rightly from then on.
-func TestStretchTwinFourStages(t *testing.T) {
+func TestTwinFourStages(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationA, wire.StretchFaults{}).ready()
 	r.goes(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0, 0.25-r.d.State().Q[1]) })
@@ -101,7 +101,7 @@ func TestStretchTwinFourStages(t *testing.T) {
 }
 
 // Row 11 and the design's "a fresh stamp is not fresh data": joint states that repeat themselves.
-func TestStretchTwinFrozenJoints(t *testing.T) {
+func TestField11TwinFrozenJoints(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -133,7 +133,7 @@ func TestStretchTwinFrozenJoints(t *testing.T) {
 }
 
 // Row 35 in its worst form: joint states cease in mid-motion.
-func TestStretchTwinSilentJoints(t *testing.T) {
+func TestField35TwinSilentJoints(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -161,7 +161,7 @@ func TestStretchTwinSilentJoints(t *testing.T) {
 }
 
 // Row 7: state topics cease while it homes.
-func TestStretchTwinQuietTasks(t *testing.T) {
+func TestField07TwinQuietTasks(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationA, wire.StretchFaults{QuietTasks: true, Unhomed: true})
 	r.says(robot.ModeFaulted, "not homed", "home")
@@ -185,7 +185,7 @@ func TestStretchTwinQuietTasks(t *testing.T) {
 }
 
 // Row 6: topics go on and no service answers. A hold that is not answered is a goal of where the arm is.
-func TestStretchTwinDeadServices(t *testing.T) {
+func TestField06TwinDeadServices(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -212,7 +212,7 @@ func TestStretchTwinDeadServices(t *testing.T) {
 }
 
 // A driver that repeats the last velocity for ever: the end of every motion is told, and seen.
-func TestStretchTwinForever(t *testing.T) {
+func TestTwinForever(t *testing.T) {
 	long(t)
 	for _, gen := range []wire.Generation{wire.GenerationA, wire.GenerationB} {
 		t.Run(string(gen), func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestStretchTwinForever(t *testing.T) {
 }
 
 // A driver that repeats the last velocity for ever, and a daemon that dies: the guard in another process stops the base.
-func TestStretchTwinGuard(t *testing.T) {
+func TestTwinGuard(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationB, wire.StretchFaults{}, func(c *stretch.Config) { c.BaseUnguarded = false }).ready()
 	p := r.plan(4*time.Second, geom.SE2{X: 0.3})
@@ -275,7 +275,7 @@ func TestStretchTwinGuard(t *testing.T) {
 }
 
 // Row 17: a robot that is not homed moves only when an operator lets it home.
-func TestStretchTwinUnhomed(t *testing.T) {
+func TestField17TwinUnhomed(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{Unhomed: true}, func(t *testing.T, r *rig) {
 		r.says(robot.ModeFaulted, "not homed")
@@ -290,7 +290,7 @@ func TestStretchTwinUnhomed(t *testing.T) {
 }
 
 // Row 10: somebody drives by hand; nothing is taken from them.
-func TestStretchTwinTeleop(t *testing.T) {
+func TestField10TwinTeleop(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{Mode: "teleop"}, func(t *testing.T, r *rig) {
 		r.says(robot.ModeFaulted, "teleop", "by hand")
@@ -302,7 +302,7 @@ func TestStretchTwinTeleop(t *testing.T) {
 }
 
 // Row 16: another client holds the robot's body server, and commands are dropped without a word.
-func TestStretchTwinOtherHolder(t *testing.T) {
+func TestField16TwinOtherHolder(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -323,7 +323,7 @@ func TestStretchTwinOtherHolder(t *testing.T) {
 
 // The compliant gripper, whose goals are percent, a half angle or a whole one: the aperture that is asked for is the one
 // that comes, and the one that is read.
-func TestStretchTwinCompliantGripper(t *testing.T) {
+func TestTwinCompliantGripper(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{Tool: "eoa_wrist_dw4_tool_sg4"}, func(t *testing.T, r *rig) {
 		r.ready()
@@ -344,7 +344,7 @@ func TestStretchTwinCompliantGripper(t *testing.T) {
 }
 
 // A driver of generation A that takes goals in mode position alone: learnt, and told where it cannot be helped.
-func TestStretchTwinPositionOnly(t *testing.T) {
+func TestField05TwinPositionOnly(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationA, wire.StretchFaults{PositionOnly: true}).ready()
 	p := r.plan(3*time.Second, geom.SE2{X: 0.1}, 0.05)
