@@ -49,6 +49,7 @@ type arm struct {
 	q, v   []float64 // measured
 	effort []float64
 	want   knot      // where the controller commands the arm to be
+	rest   knot      // the end of the last goal that was reached, which is held
 	cmdV   []float64 // speed and acceleration of what was commanded, as the control box sees them: by differences
 	cmdA   []float64
 	run    *run
@@ -138,7 +139,7 @@ func (a *arm) displaced(axes []sim.Drive) bool {
 func (a *arm) begin(aperture float64) {
 	n := len(a.joints)
 	a.end(ending{code: jtcInvalid, text: "the world was reset"})
-	a.begun, a.want = true, knot{q: append([]float64(nil), a.q...), v: make([]float64, n), a: make([]float64, n)}
+	a.begun, a.rest, a.want = true, knot{}, knot{q: append([]float64(nil), a.q...), v: make([]float64, n), a: make([]float64, n)}
 	clear(a.cmdV)
 	clear(a.cmdA)
 	a.hand.start(aperture)
@@ -146,6 +147,10 @@ func (a *arm) begin(aperture float64) {
 
 // control is what the trajectory controller does in one step.
 func (a *arm) control(dt float64) {
+	if a.run == nil && a.rest.q != nil && a.mode == modeMove {
+		a.command(a.limited(a.rest, dt), dt)
+		return
+	}
 	if a.run == nil || a.run.held {
 		a.slow(dt)
 		return
@@ -169,7 +174,7 @@ func (a *arm) control(dt float64) {
 			a.drop(modeIdle)
 			return
 		}
-		a.command(next, dt)
+		a.command(a.limited(next, dt), dt)
 	} else {
 		a.slow(dt) // what the controller wants reaches nobody
 	}
@@ -252,6 +257,7 @@ func (a *arm) drop(mode uint8) {
 	if a.mode == modeHealing {
 		close(a.heals.well)
 	}
+	a.rest = knot{}
 	a.enter(mode)
 	close(a.fell)
 	a.fell = make(chan struct{})
@@ -353,7 +359,7 @@ func (a *arm) activate(on bool) bool {
 			return false
 		}
 	}
-	a.active = on
+	a.active, a.rest = on, knot{}
 	if !on {
 		a.end(ending{code: jtcInvalid, text: "the controller was deactivated"})
 	}

@@ -123,6 +123,34 @@ func TestCommandsAreEvenInEachStep(t *testing.T) {
 	}
 }
 
+// A Panda's limiter takes the edge off a jump of the speed, and the joint arrives; an FR3 trips.
+func TestLimiterOfAPanda(t *testing.T) {
+	a := newArm([]string{"j"}, buildPanda(), Faults{})
+	a.now = time.Unix(1000, 0)
+	steps(a, 5, 0)
+	straight := point(0.5, 0.3)
+	if _, err := a.start(to(straight)); err != nil { // 0.6 rad/s from the first step on
+		t.Fatal(err)
+	}
+	most, was := 0.0, 0.0
+	for range 600 {
+		steps(a, 1, 0)
+		v := a.cmdV[0]
+		most, was = math.Max(most, math.Abs(v-was)/0.002), v
+	}
+	if a.mode != modeMove || most > 15+1e-6 || most < 14 || math.Abs(a.want.q[0]-0.3) > 1e-6 || was != 0 {
+		t.Errorf("mode %d %s, up to %v rad/s^2 of 15, at %v with %v rad/s", a.mode, a.last, most, a.want.q[0], was)
+	}
+	b := oneJoint()
+	if _, err := b.start(to(straight)); err != nil {
+		t.Fatal(err)
+	}
+	steps(b, 10, 0)
+	if b.last != flagJolt {
+		t.Errorf("an FR3: mode %d, %q", b.mode, b.last)
+	}
+}
+
 // A face that closes leaves no goal waiting, also one that ignores cancels.
 func TestLeavingEndsTheGoal(t *testing.T) {
 	a := oneJoint()

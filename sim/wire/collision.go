@@ -18,15 +18,14 @@ type build struct {
 	one       bool // franka_ros, on ROS 1
 	fast      fastest
 	low, high [7]float64 // rad
-	acc       [7]float64 // rad/s^2 that commands may ask for
-	jerk      [7]float64 // rad/s^3
+	acc       [7]float64 // rad/s^2 that its limiter lets through; 0: it has none
 	touch     touch
 	goal      float64 // rad: the trajectory controller's own tolerance; 0 is none
 	late      time.Duration
 }
 
 func buildFR3() build {
-	b := build{
+	return build{
 		fast: fastFR3,
 		low:  [7]float64{-2.7437, -1.7837, -2.9007, -3.0421, -2.8065, 0.5445, -3.0159},
 		high: [7]float64{2.7437, 1.7837, 2.9007, -0.1518, 2.8065, 4.5169, 3.0159},
@@ -38,10 +37,6 @@ func buildFR3() build {
 			[6]float64{40, 40, 40, 35, 35, 35},
 		},
 	}
-	for j := range b.acc {
-		b.acc[j], b.jerk[j] = 10, 5000
-	}
-	return b
 }
 
 func buildPanda() build {
@@ -51,18 +46,17 @@ func buildPanda() build {
 		low:   [7]float64{-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973},
 		high:  [7]float64{2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973},
 		acc:   [7]float64{15, 7.5, 10, 12.5, 15, 20, 20},
-		jerk:  [7]float64{7500, 3750, 5000, 6250, 7500, 10000, 10000},
 		touch: touch{t, t, f, f},
 		goal:  0.05, late: 500 * time.Millisecond,
 	}
 }
 
-// cycle is the control box's own period, in which a command may change by so much. The stock controllers do not pass
-// commands on as they are: on an FR3 they make torques of them, on a Panda a limiter takes the edges off. So only what is
-// soft times beyond the limits trips.
+// What the next command may jump by. The control box's own limits (10 rad/s^2, 5 rad/s^2 within its millisecond) are for
+// commands that reach it as they are. Those of the stock controller of an FR3 become torques: what is steep passes, and a
+// jump trips. On a Panda a limiter takes the edges off.
 const (
-	cycle = 1e-3
-	soft  = 4.0
+	joltMost = 60.0 // rad/s^2
+	jerkMost = 25.0 // rad/s^2 from one step to the next
 )
 
 // rough says which rule of the control box the next command breaks; "" is none. It sees positions and judges what they
@@ -74,13 +68,31 @@ func (a *arm) rough(next knot, dt float64) string {
 		switch {
 		case q < a.build.low[j] || q > a.build.high[j]:
 			return flagRange
-		case math.Abs(acc) > soft*a.build.acc[j]:
+		case a.build.acc[j] > 0:
+		case math.Abs(acc) > joltMost:
 			return flagJolt
-		case math.Abs(acc-a.cmdA[j]) > soft*a.build.jerk[j]*cycle:
+		case math.Abs(acc-a.cmdA[j]) > jerkMost:
 			return flagJerk
 		}
 	}
 	return ""
+}
+
+// limited is the next command as franka_ros' limiter passes it on: no joint accelerates more than it may, and what lags
+// behind catches up, no faster than it can brake.
+func (a *arm) limited(next knot, dt float64) knot {
+	out := knot{q: slices.Clone(next.q), v: slices.Clone(next.v), a: slices.Clone(next.a)}
+	for j, most := range a.build.acc[:len(next.q)] {
+		v := (next.q[j] - a.want.q[j]) / dt
+		if most == 0 || math.Abs(v-a.cmdV[j]) <= most*dt {
+			continue
+		}
+		lag := next.q[j] - a.want.q[j] - next.v[j]*dt
+		v = next.v[j] + math.Copysign(math.Sqrt(most*math.Abs(lag)), lag)
+		v = a.cmdV[j] + math.Max(-most*dt, math.Min(most*dt, v-a.cmdV[j]))
+		out.q[j], out.v[j], out.a[j] = a.want.q[j]+v*dt, v, (v-a.cmdV[j])/dt
+	}
+	return out
 }
 
 // feel makes of the force on the hand what the joints feel. The twin tells how large it is and not where it points: it

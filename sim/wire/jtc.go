@@ -47,6 +47,10 @@ func (a *arm) end(e ending) {
 			e.status = ros.GoalSucceeded
 		}
 	}
+	if e.code == jtcSuccess && e.status == ros.GoalSucceeded {
+		n := len(a.joints)
+		a.rest = knot{q: a.run.path[len(a.run.path)-1].q, v: make([]float64, n), a: make([]float64, n)}
+	}
 	a.run.done <- e
 	a.run = nil
 }
@@ -107,6 +111,7 @@ func (a *arm) start(g *control_msgs.FollowJointTrajectory_Goal) (*run, error) {
 		replaced = ending{code: jtcSuccess, status: ros.GoalCanceled}
 	}
 	a.end(replaced)
+	a.rest = knot{}
 	if len(path) == 0 { // franka_ros: stop
 		return nil, nil //nolint:nilnil // as it says
 	}
