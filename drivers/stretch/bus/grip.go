@@ -15,9 +15,9 @@ import (
 const (
 	jawNear  = 0.002 // m: that near it has arrived
 	jawMost  = 6 * time.Second
-	jawCalm  = 400 * time.Millisecond // at rest, it is on something or blocked
-	jawStart = 700 * time.Millisecond // in which it must have begun to move
-	jawThere = 160 * time.Millisecond // at rest, where it was sent
+	jawCalm  = 400 * time.Millisecond  // at rest, it is on something or blocked
+	jawStart = 1500 * time.Millisecond // in which it must have begun to move: a servo that presses has its goal to take back first
+	jawThere = 160 * time.Millisecond  // at rest, where it was sent
 )
 
 // Grip opens or closes the jaw and waits until it is at rest: there, on something, or blocked. It keeps pressing on what it
