@@ -73,7 +73,8 @@ func same(x float64) float64 { return x }
 // slide is the aperture of PG4's fingers, each by its own way from the middle.
 func slide(left, right float64) float64 { return math.Abs(left) + math.Abs(right) }
 
-// unitsOf is the table; what of it is assumed stands in docs/field-faults.md. y is to the left and pitch points down in all of them; roll and its limits are the URDF's.
+// unitsOf is the table. y is to the left and pitch points down in all of them; roll and its limits are the URDF's. What of
+// it is assumed, and how it would show, stands in docs/field-faults.md.
 func unitsOf(g Generation) units {
 	plain := [5]float64{1, 1, 1, 1, 1}
 	pg4 := gripUnits{"parallel_gripper_joint", same, slide}
