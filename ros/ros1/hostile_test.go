@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bluenviron/goroslib/v2/pkg/apislave"
+	"github.com/bluenviron/goroslib/v2/pkg/protocommon"
 
 	"viad/ros"
 )
@@ -131,5 +132,29 @@ func TestCrowdOfPublishers(t *testing.T) {
 	n.answer(&apislave.RequestPublisherUpdate{Topic: "/words", PublisherURLs: uris})
 	if grown := runtime.NumGoroutine() - before; grown > 1000 {
 		t.Errorf("%d goroutines more", grown)
+	}
+}
+
+// Any checksum is no leave to read one type as another.
+func TestChecks(t *testing.T) {
+	mine := signature{name: "std_msgs/String", md5: "992ce8a1687cec8c8bd883ec73ca41d1"}
+	for _, c := range []struct {
+		md5, name string
+		fits      bool
+	}{
+		{mine.md5, mine.name, true},
+		{mine.md5, "", true},
+		{"*", "*", true},
+		{"*", "", true},
+		{"*", mine.name, true},
+		{"*", "sensor_msgs/JointState", false},
+		{"0", mine.name, false},
+		{"", "", false},
+		{"0", "*", false},
+	} {
+		why := checks("the topic /x", mine, protocommon.HeaderRaw{"md5sum": c.md5, "type": c.name})
+		if (why == "") != c.fits {
+			t.Errorf("checksum %q of type %q: %q", c.md5, c.name, why)
+		}
 	}
 }

@@ -108,11 +108,14 @@ type refusal struct{ Error string }
 // checks says in words why two ends do not fit, or "".
 func checks(what string, mine signature, h protocommon.HeaderRaw) string {
 	md5, name := h["md5sum"], h["type"]
-	if md5 == "*" || md5 == mine.md5 {
+	if md5 == mine.md5 {
 		return ""
 	}
-	if name != "" && name != "*" && name != mine.name {
+	if name != "" && name != "*" && name != mine.name { // though the checksum be any
 		return fmt.Sprintf("%s is %s here and %s there", what, mine.name, name)
+	}
+	if md5 == "*" {
+		return ""
 	}
 	return fmt.Sprintf("%s: %s has the checksum %s here and %s there; the two sides have other versions of the type",
 		what, mine.name, mine.md5, md5)
