@@ -154,7 +154,10 @@ func (w *wrist) facts(now time.Time) []robot.Fact {
 		f := robot.Fact{Name: s.joint.Name, Value: fmt.Sprintf("homed %s, torque %s, %.0f degrees Celsius, %.1f V", yes(r.Calibrated), onOff(r.Torque), r.Celsius, r.Voltage)}
 		switch {
 		case now.Sub(s.seen.at) > staleGoing:
-			f.Bad = fmt.Sprintf("the servo of %s has not been read for %v, limit %v: %s", s.joint.Name, now.Sub(s.seen.at).Round(10*time.Millisecond), staleGoing, s.missed)
+			f.Bad = age("the servo of "+s.joint.Name, s.seen.at, now, staleGoing)
+			if s.missed != "" {
+				f.Bad += " (" + s.missed + ")"
+			}
 		case r.Fault != 0:
 			f.Bad = s.joint.Name + ": " + (&feetech.Faulted{ID: s.joint.ID, Fault: r.Fault}).Error()
 		case !r.Calibrated:

@@ -84,11 +84,30 @@ func (r *Robot) Follow(ctx context.Context, t robot.Trajectory) error {
 	switch {
 	case errors.Is(err, ErrHalted): // Halt does that itself
 	case err != nil:
-		err = errors.Join(err, r.rest(ctx))
+		stopped := r.rest(ctx)
+		err = errors.Join(r.named(ctx, err), stopped)
 	case m.moves:
 		err = r.standBase(ctx)
 	}
 	return err
+}
+
+// errRunstop is replaced by words that name the cause.
+var errRunstop = errors.New("the runstop is engaged")
+
+// named waits for the runstop's cause, which the power board tells later than the steppers tell the runstop.
+func (r *Robot) named(ctx context.Context, err error) error {
+	if !errors.Is(err, errRunstop) {
+		return err
+	}
+	r.until(context.WithoutCancel(ctx), haltTime/2, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.power.board == nil || r.power.status.Runstopped()
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.New(r.runstopWords())
 }
 
 // rest brakes with a time of its own: what ended the motion may have ended its context.
@@ -209,7 +228,7 @@ func (r *Robot) healthy(v *view, now time.Time) error {
 		}
 	}
 	if r.runstopped() {
-		return errors.New(r.runstopWords())
+		return errRunstop
 	}
 	if bad := r.bad(now); bad != "" {
 		return errors.New(bad)

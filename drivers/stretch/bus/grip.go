@@ -50,7 +50,8 @@ func (r *Robot) Grip(ctx context.Context, target robot.JawTarget) error {
 	g := &grip{r: r, from: s.Jaw.Aperture, want: want, speed: spec.Speed}
 	if err := g.lead(ctx); err != nil {
 		if !errors.Is(err, ErrHalted) {
-			err = errors.Join(err, r.rest(ctx))
+			stopped := r.rest(ctx)
+			err = errors.Join(r.named(ctx, err), stopped)
 		}
 		return err
 	}

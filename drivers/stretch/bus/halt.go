@@ -12,8 +12,11 @@ import (
 	"viad/drivers/robot"
 )
 
-// zeros is how often a zero velocity is sent at an end.
-const zeros = 3
+// How often a stop is sent: a zero velocity thrice, and any of them until it was heard.
+const (
+	zeros     = 3
+	mostTimes = 3
+)
 
 // Halt ends what runs, by one rung: the base to zero with lift, arm and wrist braking; the same once more; everything held
 // where it is measured; the runstop. A rung that did not reach every board, or of which nothing can be seen, is an error.
@@ -71,17 +74,21 @@ func (r *Robot) stop(ctx context.Context, make func() orders, times int) error {
 	defer r.give()
 	done := r.holdWrist(ctx)
 	var err error
-	for range times {
+	for n, heard := 0, false; n < times || !heard && n < mostTimes; n++ {
 		r.mu.Lock()
 		free := r.runstopped()
 		r.mu.Unlock()
-		if free {
+		if free || ctx.Err() != nil {
 			break
 		}
-		o := make()
-		err = r.order(ctx, o)
-		if errors.Is(err, errNoSync) {
-			err = errors.Join(err, r.letGo(ctx))
+		e := r.order(ctx, make())
+		if errors.Is(e, errNoSync) {
+			e = errors.Join(e, r.letGo(ctx))
+		}
+		if heard = heard || e == nil; !heard {
+			err = e
+		} else {
+			err = nil
 		}
 	}
 	return errors.Join(err, <-done)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"viad/drivers/hello"
 	"viad/drivers/serial"
 )
 
@@ -128,6 +129,9 @@ func (l *link) words(err error) string {
 		return fmt.Sprintf("%s is not there: no %s; switch the robot on, look at the cable, and whether the robot's udev rules are installed", l.name, l.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Sprintf("%s cannot be opened: this daemon's user may not use %s; add the user to the port's group (dialout)", l.name, l.path)
+	}
+	if errors.Is(err, hello.ErrProtocol) {
+		return fmt.Sprintf("%s is refused: %v", l.name, err)
 	}
 	return fmt.Sprintf("%s is lost: %v", l.name, err)
 }

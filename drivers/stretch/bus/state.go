@@ -30,7 +30,7 @@ func (r *Robot) look() view {
 	}
 	for i := range gripServo {
 		s, j := &r.wrist.each[i], firstTurn+i
-		v.q[j], v.qd[j] = turn(i)*s.reading.Position, turn(i)*s.reading.Velocity
+		v.q[j], v.qd[j] = 0+turn(i)*s.reading.Position, 0+turn(i)*s.reading.Velocity // no -0
 		v.known[j], v.parts[j] = !s.seen.at.IsZero() && s.reading.Calibrated, s.seen
 	}
 	v.jaw, v.jawAt = r.jaw(), r.wrist.each[gripServo].seen.at
