@@ -185,7 +185,7 @@ func TestStreamsThatStop(t *testing.T) {
 		}
 	}
 	s.eyes.Freeze(true)
-	says("not one pixel has changed")
+	says("camera head: pictures come on", "camera wrist: pictures come on", "not one pixel has changed")
 	if _, err := eyes[1].Frame(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "start the camera's node again") {
 		t.Errorf("a frozen picture is given out: %v", err)
 	}
