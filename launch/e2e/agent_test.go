@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // none is the argument object of a tool that takes none.
@@ -60,11 +61,20 @@ func (a *agent) execute(look string) reply {
 	return r
 }
 
-// attempt runs the staged waypoint; told to look again, or to wait for the robot to report, it looks and tries once more.
+// attempt runs the staged waypoint; told to look again, it looks and tries once more, and told to wait it waits.
 func (a *agent) attempt(look string) (reply, error) {
 	r, err := a.try("execute_waypoint", none{})
-	if err != nil && (strings.Contains(err.Error(), "look again") || strings.Contains(err.Error(), "Wait for the robot to report")) {
+	if err != nil && strings.Contains(err.Error(), "look again") {
 		a.do(look, none{})
+		r, err = a.try("execute_waypoint", none{})
+	}
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for range 5 {
+		if err == nil || !strings.Contains(err.Error(), "Wait for the robot to report") {
+			break
+		}
+		<-tick.C
 		r, err = a.try("execute_waypoint", none{})
 	}
 	return r, err
