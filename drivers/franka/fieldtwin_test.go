@@ -191,7 +191,7 @@ func TestField30TwinModes(t *testing.T) {
 	b.fault(func(f *wire.Faults) { f.Guiding, f.Locked = false, true })
 	b.says(robot.ModeFaulted, "brakes", "FCI")
 	b.fault(func(f *wire.Faults) { f.Locked = false })
-	b.says(robot.ModeFaulted, taskActivate)
+	b.says(robot.ModeFaulted, "the robot is idle", taskActivate)
 	if err := b.Do(t.Context(), taskActivate); err != nil {
 		t.Fatal(err)
 	}
