@@ -97,8 +97,12 @@ func (r *Robot) cancelAll(ctx context.Context) error {
 	return nil
 }
 
-// hold is a goal at the measured joints; what still moves gets room to brake in.
+// hold is a goal at the measured joints; what still moves gets room to brake in. A reading from before a gap would take
+// the arm back to where it was then.
 func (r *Robot) hold(ctx context.Context) error {
+	if j, _, _ := r.snapshot(); r.clock.Now().Sub(j.received) <= staleJoints {
+		r.until(ctx, 2*catchUp, r.caughtUp)
+	}
 	j, _, _ := r.snapshot()
 	if age := r.clock.Now().Sub(j.received); j.q == nil || age > staleJoints {
 		return fmt.Errorf("there is no joint reading to hold at: the newest is %v old", age.Round(time.Millisecond))

@@ -20,6 +20,7 @@ import (
 type reading struct {
 	q, qd    []float64 // never written to again
 	received time.Time
+	again    time.Time // when they came again after a gap
 	stamp    time.Time
 	changed  time.Time
 	raw      time.Time // when the arm's own topic last came: the merged one counts only without it
@@ -46,7 +47,7 @@ type status struct {
 	force         float64  // N at the hand
 	received      time.Time
 	reflexes      []time.Time // of the last minute
-	latched  bool // a reflex or a user stop was seen, and the robot has not driven since
+	latched       bool        // a reflex or a user stop was seen, and the robot has not driven since
 }
 
 // offset is how the sender's clock differs from ours: the least that a message seemed to take.
@@ -90,9 +91,23 @@ func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info, raw bool) {
 	if !slices.Equal(q, b.q) || !slices.Equal(qd, b.qd) {
 		b.changed = now
 	}
+	if now.Sub(b.received) > staleJoints {
+		b.again = now
+	}
 	b.q, b.qd, b.received, b.stamp = q, qd, now, stamp
 	b.seq++
 	r.watchStrange(now)
+}
+
+// catchUp is how long readings that come again after a gap may be of before it: what a network or a stopped process has
+// kept is delivered at once, each of them as if it were new.
+const catchUp = 150 * time.Millisecond
+
+// caughtUp says that the newest reading is of now, as far as can be known: a place to hold at.
+func (r *Robot) caughtUp() bool {
+	j, _, _ := r.snapshot()
+	now := r.clock.Now()
+	return j.q != nil && now.Sub(j.received) <= staleJoints && now.Sub(j.again) >= catchUp
 }
 
 // Speeds and times of an arm that is moved by somebody else.
