@@ -223,7 +223,7 @@ func (r *rig) goes(plan func() robot.Trajectory) robot.Trajectory {
 	r.t.Helper()
 	p := plan()
 	err := r.d.Follow(r.t.Context(), p)
-	if err != nil && strings.Contains(err.Error(), "no complete reading") {
+	if err != nil && (strings.Contains(err.Error(), "no complete reading") || strings.Contains(err.Error(), "newest reading is")) {
 		r.t.Log(err)
 		r.ready()
 		r.rests()
