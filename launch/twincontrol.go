@@ -68,6 +68,7 @@ type twinDesk struct {
 	fault func(name string, on bool) error // switches one
 	stop  func(on bool) error              // presses or releases the robot's own
 	link  *cable
+	plugs func(pulled bool) error // of its serial ports; nil: it has none
 }
 
 // desk is the control of what runs.
@@ -80,6 +81,7 @@ func (c *twinCommand) desk(tw *sim.Twin, f face, eyes *simwire.Sensors) *twinDes
 		d.stop = func(on bool) error { w.Runstop(on); return nil }
 	case *simwire.Serial:
 		d.fault = func(name string, on bool) error { return switchSerial(w, name, on) }
+		d.plugs = func(pulled bool) error { return pullAll(w, pulled) }
 		d.stop = func(on bool) error { w.Runstop(on); return nil }
 	case *simwire.Franka:
 		d.fault = func(name string, on bool) error { return switchArm(w, name, on) }
@@ -179,7 +181,25 @@ func (d *twinDesk) cut(on bool) (twinAnswer, error) {
 		return twinAnswer{}, errors.New("the link of a panda cannot be cut from here: ROS 1 goes over connections of its own; end the roscore, or this process")
 	}
 	d.link.cut.Store(on)
+	if d.plugs != nil {
+		if err := d.plugs(on); err != nil {
+			return twinAnswer{}, err
+		}
+	}
 	return twinAnswer{Did: map[bool]string{true: "the link is cut: the robot goes on, and nobody hears it", false: "the link is whole"}[on]}, nil
+}
+
+// pullAll pulls the plugs of all serial ports, or puts them in again. One that is as it is to be stays so.
+func pullAll(w *simwire.Serial, pulled bool) error {
+	var errs []error
+	for _, port := range simwire.SerialPorts() {
+		if pulled {
+			errs = append(errs, w.Unplug(port))
+		} else {
+			errs = append(errs, w.Replug(port))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cable is the robot's connection to the network.

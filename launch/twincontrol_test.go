@@ -235,6 +235,35 @@ func TestTwinControlStretch(t *testing.T) {
 	}
 }
 
+// A Stretch on its serial ports: cutting its link pulls every plug.
+func TestTwinControlSerial(t *testing.T) {
+	dir := t.TempDir()
+	r := twinRuns(t, "stretch4", "--rate", "0.1", "--serial", dir)
+	ports := func() int {
+		found, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	all := ports()
+	if all < 3 {
+		t.Fatalf("%d ports in %s", all, dir)
+	}
+	for range 2 { // a second time it is cut already
+		r.ask("cut")
+	}
+	if n := ports(); n != 0 {
+		t.Errorf("%d ports are left", n)
+	}
+	r.ask("restore")
+	if n := ports(); n != all {
+		t.Errorf("%d ports are back, of %d", n, all)
+	}
+	r.ask("runstop", "on")
+	r.ask("runstop", "off")
+}
+
 // What is wrong is refused in one line, and the next request is answered.
 func TestTwinControlRefuses(t *testing.T) {
 	r := twinRuns(t, "franka", "--rate", "0.1")
