@@ -129,7 +129,7 @@ func (c *Config) stretch(node ros.Node, log *slog.Logger) stretch.Config {
 
 // urgent are the names that must not wait behind anything on a rosbridge.
 func (c *Config) urgent() []string {
-	if c.Robot.Model == "stretch4" {
+	if c.Robot.Driver == "ros" && c.Robot.Model == "stretch4" {
 		return stretch.Config{Namespace: c.Robot.ROS.Namespace, Driver: "stretch_driver"}.Urgent()
 	}
 	return nil
