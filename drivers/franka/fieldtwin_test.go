@@ -81,6 +81,9 @@ func TestField23TwinSuccessRate(t *testing.T) {
 
 // Recover, fault, recover: one attempt, then it is a person's.
 func TestField24TwinEndlessRecovery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eight seconds; the double's runs")
+	}
 	b := fr3Twin(t, wire.Faults{}, func(c *Config) { c.AutoRecover = true })
 	b.fault(func(f *wire.Faults) { f.LossyNetwork = true })
 	reflexes := func() int {
@@ -263,6 +266,9 @@ func TestField27TwinContact(t *testing.T) {
 
 // The Panda on ROS 1: its controllers run on through a reflex, its hand's stop is an action, its recovery brings all back.
 func TestField27TwinPanda(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten seconds; the double's runs")
+	}
 	addr, _ := core(t)
 	b := onTwin(t, Panda, node1(t, addr, "/franka"), node1(t, addr, "/viad"), wire.Faults{LostPackets: true}, nil)
 	b.refused(b.Follow(t.Context(), b.swing(0.2, 2*time.Second)), "reflex", "discontinuity")

@@ -291,6 +291,9 @@ func TestCollisionBehaviour(t *testing.T) {
 	if a := ask[franka_msgs.SetFullCollisionBehavior_Request, franka_msgs.SetFullCollisionBehavior_Response](r, name, q); !a.Success {
 		t.Errorf("set while idle: %+v", a)
 	}
+	if a := ask[franka_msgs.SetTCPFrame_Request, franka_msgs.SetTCPFrame_Response](r, "/service_server/set_tcp_frame", new(franka_msgs.SetTCPFrame_Request)); !a.Success {
+		t.Errorf("the tool's frame, set while idle: %+v", a)
+	}
 	if !change(mine, nil) {
 		t.Fatal("it does not start")
 	}

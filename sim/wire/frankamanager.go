@@ -107,13 +107,34 @@ func (w *Franka) serveSettings() error {
 				err := w.arm.setTouch(m)
 				return &franka_msgs.SetForceTorqueCollisionBehavior_Response{Success: err == nil, Error: sentence(err)}, nil
 			})),
-		w.part(w.node.Serve(ros.ServiceOf[franka_msgs.SetLoad_Request, franka_msgs.SetLoad_Response](at+"set_load"),
-			func(context.Context, msg.Message) (msg.Message, error) {
-				err := w.arm.idle()
-				return &franka_msgs.SetLoad_Response{Success: err == nil, Error: sentence(err)}, nil
-			})),
+		w.setting(ros.ServiceOf[franka_msgs.SetLoad_Request, franka_msgs.SetLoad_Response](at+"set_load"), func(ok bool, why string) msg.Message {
+			return &franka_msgs.SetLoad_Response{Success: ok, Error: why}
+		}),
+	}
+	if !w.one {
+		errs = append(errs,
+			w.setting(ros.ServiceOf[franka_msgs.SetJointStiffness_Request, franka_msgs.SetJointStiffness_Response](at+"set_joint_stiffness"), func(ok bool, why string) msg.Message {
+				return &franka_msgs.SetJointStiffness_Response{Success: ok, Error: why}
+			}),
+			w.setting(ros.ServiceOf[franka_msgs.SetCartesianStiffness_Request, franka_msgs.SetCartesianStiffness_Response](at+"set_cartesian_stiffness"), func(ok bool, why string) msg.Message {
+				return &franka_msgs.SetCartesianStiffness_Response{Success: ok, Error: why}
+			}),
+			w.setting(ros.ServiceOf[franka_msgs.SetTCPFrame_Request, franka_msgs.SetTCPFrame_Response](at+"set_tcp_frame"), func(ok bool, why string) msg.Message {
+				return &franka_msgs.SetTCPFrame_Response{Success: ok, Error: why}
+			}),
+			w.setting(ros.ServiceOf[franka_msgs.SetStiffnessFrame_Request, franka_msgs.SetStiffnessFrame_Response](at+"set_stiffness_frame"), func(ok bool, why string) msg.Message {
+				return &franka_msgs.SetStiffnessFrame_Response{Success: ok, Error: why}
+			}))
 	}
 	return errors.Join(errs...)
+}
+
+// setting serves one that the twin takes, while no controller drives, and that changes nothing of it.
+func (w *Franka) setting(of ros.Service, answer func(ok bool, why string) msg.Message) error {
+	return w.part(w.node.Serve(of, func(context.Context, msg.Message) (msg.Message, error) {
+		err := w.arm.idle()
+		return answer(err == nil, sentence(err)), nil
+	}))
 }
 
 func sentence(err error) string {
