@@ -63,14 +63,14 @@ func TestField09TwinRunstop(t *testing.T) {
 		done := r.follow(p)
 		r.moves(0, 0.05)
 		r.face.Runstop(true)
-		r.refused(r.ends(done), "runstop")
+		r.cut(r.ends(done), "runstop")
 		r.says(robot.ModeRunstopped, "release")
 		r.rests()
 		stopped := r.twin.Truth()
 		if stopped.Q[0]-p.Points[len(p.Points)-1].Q[0] < 0.1 {
 			t.Errorf("the lift went on to %.3f", stopped.Q[0])
 		}
-		r.refused(r.d.Follow(t.Context(), r.down()), "runstop")
+		r.refuses(r.down, "runstop")
 		r.refused(r.d.Do(t.Context(), "home"), "runstop")
 		r.stays(500 * time.Millisecond)
 		if err := r.d.Do(t.Context(), "release"); err != nil {
@@ -91,7 +91,7 @@ func TestTwinFourStages(t *testing.T) {
 	r.face.Set(func(f *wire.StretchFaults) { f.FourStages = true })
 	r.until("it misreads", func() bool { return r.d.State().Q[1] > 0.3 })
 	before := r.twin.Truth()
-	r.refused(r.d.Follow(t.Context(), r.plan(2*time.Second, geom.SE2{}, 0, -0.1)), "arm_joint", "plan anew")
+	r.refuses(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0, -0.1) }, "arm_joint", "plan anew")
 	r.rests()
 	if d := math.Abs(r.twin.Truth().Q[1] - before.Q[1]); d > 0.012 {
 		t.Errorf("the arm moved by %.4f", d)
@@ -109,7 +109,7 @@ func TestField11TwinFrozenJoints(t *testing.T) {
 		r.moves(0, 0.08)
 		at := r.twin.Truth().Q[0]
 		r.face.Set(func(f *wire.StretchFaults) { f.FrozenJoints = true })
-		r.refused(r.ends(done), "lift_joint")
+		r.cut(r.ends(done), "lift_joint")
 		r.rests()
 		if d := math.Abs(r.twin.Truth().Q[0] - at); d > 0.12 {
 			t.Errorf("the lift went on by %.3f m", d)
@@ -118,7 +118,7 @@ func TestField11TwinFrozenJoints(t *testing.T) {
 		r.ready()
 		before := r.twin.Truth()
 		if math.Abs(r.d.State().Q[0]-before.Q[0]) > 0.01 {
-			r.refused(r.d.Follow(t.Context(), r.plan(2*time.Second, geom.SE2{}, 0.05)), "lift_joint", "old or wrong")
+			r.refuses(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0.05) }, "lift_joint", "old or wrong")
 			r.rests()
 			if d := math.Abs(r.twin.Truth().Q[0] - before.Q[0]); d > 0.015 {
 				t.Errorf("a motion from an old reading moved the lift by %.3f m", d)
@@ -142,7 +142,7 @@ func TestField35TwinSilentJoints(t *testing.T) {
 		r.moves(0, 0.08)
 		at := r.twin.Truth()
 		r.face.Set(func(f *wire.StretchFaults) { f.SilentJoints = true })
-		r.refused(r.ends(done), "no complete reading")
+		r.cut(r.ends(done), "no complete reading")
 		r.rests()
 		now := r.twin.Truth()
 		if d := math.Abs(now.Q[0] - at.Q[0]); d > 0.12 {
@@ -152,7 +152,7 @@ func TestField35TwinSilentJoints(t *testing.T) {
 			t.Errorf("the base went on by %.3f m", d)
 		}
 		r.says(robot.ModeFaulted, "joint")
-		r.refused(r.d.Follow(t.Context(), again), "refused")
+		r.refuses(func() robot.Trajectory { return again }, "refused")
 		r.stays(500 * time.Millisecond)
 		r.face.Set(func(f *wire.StretchFaults) { f.SilentJoints = false })
 		r.ready()
@@ -165,7 +165,7 @@ func TestField07TwinQuietTasks(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationA, wire.StretchFaults{QuietTasks: true, Unhomed: true})
 	r.says(robot.ModeFaulted, "not homed", "home")
-	r.refused(r.d.Follow(t.Context(), r.down()), "not homed")
+	r.refuses(r.down, "not homed")
 	r.stays(300 * time.Millisecond)
 	done := make(chan error, 1)
 	go func() { done <- r.d.Do(context.Background(), "home") }()
@@ -194,7 +194,7 @@ func TestField06TwinDeadServices(t *testing.T) {
 		r.face.Set(func(f *wire.StretchFaults) { f.DeadServices = true })
 		at, began := r.twin.Truth().Q[0], time.Now()
 		if err := r.d.Halt(t.Context(), robot.RungHold); err != nil { // the measured speed decides, not the answer
-			t.Error(err)
+			t.Log(err)
 		}
 		if d := time.Since(began); d > 1600*time.Millisecond {
 			t.Errorf("the hold took %v", d)
@@ -241,8 +241,7 @@ func TestTwinForever(t *testing.T) {
 func TestTwinGuard(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationB, wire.StretchFaults{}, func(c *stretch.Config) { c.BaseUnguarded = false }).ready()
-	p := r.plan(4*time.Second, geom.SE2{X: 0.3})
-	r.refused(r.d.Follow(t.Context(), p), "guard")
+	r.refuses(func() robot.Trajectory { return r.plan(4*time.Second, geom.SE2{X: 0.3}) }, "guard")
 	r.stays(300 * time.Millisecond)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -279,7 +278,7 @@ func TestField17TwinUnhomed(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{Unhomed: true}, func(t *testing.T, r *rig) {
 		r.says(robot.ModeFaulted, "not homed")
-		r.refused(r.d.Follow(t.Context(), r.down()), "not homed")
+		r.refuses(r.down, "not homed")
 		r.refused(r.d.Grip(t.Context(), robot.JawTarget{}), "not homed")
 		r.stays(500 * time.Millisecond)
 		if err := r.d.Do(t.Context(), "home"); err != nil {
@@ -294,7 +293,7 @@ func TestField10TwinTeleop(t *testing.T) {
 	long(t)
 	every(t, wire.StretchFaults{Mode: "teleop"}, func(t *testing.T, r *rig) {
 		r.says(robot.ModeFaulted, "teleop", "by hand")
-		r.refused(r.d.Follow(t.Context(), r.down()), "teleop")
+		r.refuses(r.down, "teleop")
 		r.refused(r.d.Do(t.Context(), "home"), "teleop")
 		r.stays(500 * time.Millisecond)
 		r.says(robot.ModeFaulted, "teleop")
@@ -314,7 +313,7 @@ func TestField16TwinOtherHolder(t *testing.T) {
 		}
 		r.says(robot.ModeFaulted, "somebody_else holds")
 		r.rests()
-		r.refused(r.d.Follow(t.Context(), r.down()), "somebody_else")
+		r.refuses(r.down, "somebody_else")
 		r.stays(500 * time.Millisecond)
 		r.face.Set(func(f *wire.StretchFaults) { f.Holder = "" })
 		r.ready()
@@ -347,8 +346,7 @@ func TestTwinCompliantGripper(t *testing.T) {
 func TestField05TwinPositionOnly(t *testing.T) {
 	long(t)
 	r := start(t, wire.GenerationA, wire.StretchFaults{PositionOnly: true}).ready()
-	p := r.plan(3*time.Second, geom.SE2{X: 0.1}, 0.05)
-	r.refused(r.d.Follow(t.Context(), p), "move the base alone")
+	r.refuses(func() robot.Trajectory { return r.plan(3*time.Second, geom.SE2{X: 0.1}, 0.05) }, "move the base alone")
 	r.rests()
 	r.goes(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0.05, 0.05, 0.3) })
 }
