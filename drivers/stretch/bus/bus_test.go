@@ -12,10 +12,13 @@ import (
 	"viad/drivers/robot/robottest"
 )
 
+// patience is for a rig that shares this machine with whatever else is tested.
+const patience = 500 * time.Millisecond
+
 // started is a driver that lives with a rig.
 func started(t *testing.T, rig *rig, c Config) *Robot {
 	t.Helper()
-	c.Dir = rig.dir
+	c.Dir, c.Patience = rig.dir, patience
 	if testing.Verbose() {
 		c.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}

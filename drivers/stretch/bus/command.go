@@ -32,7 +32,7 @@ func (r *Robot) give() { r.turn <- struct{}{} }
 
 // order sends commands to boards, all at once, and the motor sync for those that wait for it. It needs the turn.
 func (r *Robot) order(ctx context.Context, o orders) error {
-	ctx, cancel := r.within(ctx, sendTime)
+	ctx, cancel := r.within(ctx, sendTime+r.config.Patience)
 	defer cancel()
 	var wait sync.WaitGroup
 	errs := make([]error, axes+1)

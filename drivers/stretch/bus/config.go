@@ -30,6 +30,10 @@ type Config struct {
 	// BaseSpeed and BaseTurn bound the base: m/s and rad/s; 0 is 0.24 and 0.8. From more than 0.24 the base, free after its
 	// watchdog's second, would not stand within Deadman. Plans should not be faster, or they are waited for.
 	BaseSpeed, BaseTurn float64
+	// Patience is how much longer answers may take than on the robot's own computer: 0 there; up to a second on a machine
+	// that is busy with a twin of the robot besides. It does not touch Deadman: no goal reaches further, and a base that is
+	// not measured is told to stand.
+	Patience time.Duration
 }
 
 func (c *Config) fill() error {
@@ -67,6 +71,9 @@ func (c *Config) fill() error {
 	}
 	if c.Tool != "" && c.Tool != toolPG4 && c.Tool != toolSG4 {
 		return fmt.Errorf("stretch/bus: tool is %q, must be %q or %q", c.Tool, toolPG4, toolSG4)
+	}
+	if c.Patience < 0 || c.Patience > time.Second {
+		return fmt.Errorf("stretch/bus: patience is %v, must be from 0 to 1s", c.Patience)
 	}
 	return errors.Join(bounded("base speed", &c.BaseSpeed, 0.24, 0.24), bounded("base turn", &c.BaseTurn, 0.8, 2))
 }

@@ -76,6 +76,11 @@ func newRig(t *testing.T) *rig {
 			r.unplug(n)
 		}
 		r.all.Wait()
+		for id, s := range r.servos {
+			if s.trapped {
+				t.Errorf("servo %d was told to move without a limit, or had a register written that is not a goal's", id)
+			}
+		}
 	})
 	return r
 }
@@ -251,6 +256,7 @@ type servoSim struct {
 	pos, vel float64
 	gripper  bool
 	dead     bool // it does not answer
+	trapped  bool // it was written what must not be
 	stuck    bool
 }
 
@@ -263,9 +269,8 @@ func magnitude(v int) uint16 {
 
 func newServo(id byte, offset, at int) *servoSim {
 	s := &servoSim{pos: float64(at), gripper: id >= 23}
-	s.r[5], s.r[40], s.r[41], s.r[50], s.r[62], s.r[63] = id, 1, 50, 1, 240, 31
+	s.r[5], s.r[40], s.r[50], s.r[62], s.r[63] = id, 1, 1, 240, 31 // speed and acceleration 0, as after homing
 	binary.LittleEndian.PutUint16(s.r[42:], magnitude(at))
-	binary.LittleEndian.PutUint16(s.r[46:], 500)
 	binary.LittleEndian.PutUint16(s.r[52:], magnitude(offset))
 	return s
 }
@@ -373,6 +378,9 @@ func (r *rig) servoTold(l *line, id, code byte, p []byte) {
 }
 
 func (s *servoSim) write(reg byte, data []byte) {
+	if reg != 40 && (reg != 41 || len(data) != 7 || data[0] == 0 || data[5] == 0 && data[6] == 0) {
+		s.trapped = true // no limit of speed or acceleration, or a register that is nobody's to write
+	}
 	copy(s.r[reg:], data)
 	if reg == 41 {
 		s.r[40] = 1 // a goal switches the torque on

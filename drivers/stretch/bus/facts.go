@@ -82,7 +82,7 @@ func (a *axis) facts(now time.Time) []robot.Fact {
 	name, s := a.units.name, a.status
 	list := []robot.Fact{
 		{Name: name + " firmware", Value: fmt.Sprintf("%s on %s", a.info.Firmware, a.info.Variant)},
-		{Name: name + " control", Value: s.Mode.String(), Bad: age("the "+name, a.seen.at, now, staleGoing)},
+		{Name: name + " control", Value: s.Mode.String(), Bad: age("the "+name, a.seen.at, now, staleGoing+a.r.config.Patience)},
 	}
 	if a.board != nil {
 		list = append(list, robot.Fact{Name: name + " line", Value: counted(a.board.Counters())})
@@ -121,7 +121,7 @@ func onOff(b bool) string {
 func (p *power) facts(now time.Time) []robot.Fact {
 	s := p.status
 	list := []robot.Fact{
-		{Name: "power firmware", Value: fmt.Sprintf("%s on %s", p.info.Firmware, p.info.Variant), Bad: age("the power board", p.at, now, stalePower)},
+		{Name: "power firmware", Value: fmt.Sprintf("%s on %s", p.info.Firmware, p.info.Variant), Bad: age("the power board", p.at, now, stalePower+p.r.config.Patience)},
 		{Name: "battery", Value: fmt.Sprintf("%d %%, %.1f V, %.1f A", s.Charge, s.Voltage, s.Current)},
 	}
 	if p.board != nil {
@@ -153,8 +153,8 @@ func (w *wrist) facts(now time.Time) []robot.Fact {
 		r := s.reading
 		f := robot.Fact{Name: s.joint.Name, Value: fmt.Sprintf("homed %s, torque %s, %.0f degrees Celsius, %.1f V", yes(r.Calibrated), onOff(r.Torque), r.Celsius, r.Voltage)}
 		switch {
-		case now.Sub(s.seen.at) > staleGoing:
-			f.Bad = age("the servo of "+s.joint.Name, s.seen.at, now, staleGoing)
+		case now.Sub(s.seen.at) > staleGoing+w.r.config.Patience:
+			f.Bad = age("the servo of "+s.joint.Name, s.seen.at, now, staleGoing+w.r.config.Patience)
 			if s.missed != "" {
 				f.Bad += " (" + s.missed + ")"
 			}

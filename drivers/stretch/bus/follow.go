@@ -144,8 +144,8 @@ func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 	if s.Mode != robot.ModeReady {
 		return nil, fmt.Errorf("refused: the robot is %s: %s", s.Mode, s.Fault)
 	}
-	if d := r.clock.Now().Sub(s.Received); d > staleStart {
-		return nil, fmt.Errorf("refused: the oldest part of the newest reading is %v old, limit %v", d.Round(time.Millisecond), staleStart)
+	if d, most := r.clock.Now().Sub(s.Received), staleStart+r.config.Patience; d > most {
+		return nil, fmt.Errorf("refused: the oldest part of the newest reading is %v old, limit %v", d.Round(time.Millisecond), most)
 	}
 	model := r.Model()
 	if err := t.Check(model, s); err != nil {
@@ -233,8 +233,8 @@ func (r *Robot) healthy(v *view, now time.Time) error {
 	if bad := r.bad(now); bad != "" {
 		return errors.New(bad)
 	}
-	if d := now.Sub(v.oldest()); d > staleGoing {
-		return fmt.Errorf("the oldest part of the newest reading is %v old, limit %v: look at the cables of the base", d.Round(time.Millisecond), staleGoing)
+	if d, most := now.Sub(v.oldest()), staleGoing+r.config.Patience; d > most {
+		return fmt.Errorf("the oldest part of the newest reading is %v old, limit %v: look at the cables of the base", d.Round(time.Millisecond), most)
 	}
 	return nil
 }
@@ -291,12 +291,13 @@ func (m *run) over(v *view, now time.Time) (bool, error) {
 	if m.endedAt.IsZero() {
 		return false, nil
 	}
+	read := v.oldest() // rest is in readings that are new, not in the time that passes without any
 	if v.fast(restTurn, restSlide) {
 		m.calmAt = time.Time{}
 	} else if m.calmAt.IsZero() {
-		m.calmAt = now
+		m.calmAt = read
 	}
-	calm := !m.calmAt.IsZero() && now.Sub(m.calmAt) >= 5*tickTime
+	calm := !m.calmAt.IsZero() && read.Sub(m.calmAt) >= 5*tickTime
 	who, _ := m.off(v, func(h hull) float64 { return h.fine })
 	if calm && who == "" {
 		return true, nil

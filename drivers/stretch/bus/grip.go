@@ -93,7 +93,7 @@ func (g *grip) lead(ctx context.Context) error {
 		if err := g.step(ctx, now); err != nil {
 			return err
 		}
-		if done, err := g.over(v.jaw, now); done {
+		if done, err := g.over(&v, now); done {
 			return err
 		}
 		select {
@@ -133,13 +133,14 @@ func (g *grip) step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// over says how it came to rest.
-func (g *grip) over(j robot.Jaw, now time.Time) (bool, error) {
+// over says how it came to rest, by readings and their own times.
+func (g *grip) over(v *view, now time.Time) (bool, error) {
+	j := v.jaw
 	g.moved = g.moved || math.Abs(j.Aperture-g.from) > jawNear
 	if math.Abs(j.Speed) > jawRest {
-		g.calm = now
+		g.calm = v.jawAt
 	}
-	switch rest := now.Sub(g.calm); {
+	switch rest := v.jawAt.Sub(g.calm); {
 	case g.asked == g.want && math.Abs(j.Aperture-g.want) <= jawNear && rest >= jawThere,
 		g.moved && rest >= jawCalm && now.Sub(g.began) > lead:
 		return true, nil

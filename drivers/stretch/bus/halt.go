@@ -39,7 +39,7 @@ func (r *Robot) Halt(ctx context.Context, rung robot.Rung) error {
 		return fmt.Errorf("%s: %w", rung, err)
 	}
 	v := r.snapshot()
-	if d := r.clock.Now().Sub(v.oldest()); d > staleGoing {
+	if d := r.clock.Now().Sub(v.oldest()); d > staleGoing+r.config.Patience {
 		return fmt.Errorf("%s was sent, but nothing has been heard of a part of the robot for %v: it is not known whether it was heard", rung, d.Round(10*time.Millisecond))
 	}
 	return nil
@@ -114,7 +114,7 @@ func (r *Robot) holdWrist(ctx context.Context) <-chan error {
 // letGo is for boards that wait for a motor sync that does not come: safety needs none. The wheels roll out; lift and arm
 // end at their last goal, as they would fall out of hand otherwise.
 func (r *Robot) letGo(ctx context.Context) error {
-	within, cancel := r.within(context.WithoutCancel(ctx), sendTime)
+	within, cancel := r.within(context.WithoutCancel(ctx), sendTime+r.config.Patience)
 	defer cancel()
 	var errs []error
 	for i := omni0; i < axes; i++ {

@@ -55,8 +55,8 @@ func fails(t *testing.T, done <-chan error, most time.Duration, words ...string)
 				t.Errorf("%q lacks %q", err, w)
 			}
 		}
-		if d := time.Since(began); d > most {
-			t.Errorf("it took %v until the motion ended, at most %v are allowed", d, most)
+		if d := time.Since(began); d > most+2*patience {
+			t.Errorf("it took %v until the motion ended, at most %v are allowed", d, most+2*patience)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the motion does not end")
@@ -385,6 +385,7 @@ func TestConfig(t *testing.T) {
 		{BaseSpeed: 0.3},
 		{BaseSpeed: math.NaN()},
 		{BaseTurn: -1},
+		{Patience: 2 * time.Second},
 		{Ports: Ports{Lift: "/dev/ttyACM0", Arm: "/dev/ttyACM0"}},
 	} {
 		if _, err := Open(t.Context(), c); err == nil {

@@ -62,7 +62,7 @@ func (m *run) send(ctx context.Context, v *view, now time.Time) error {
 	}
 	switch {
 	case m.moves:
-		maps.Copy(o, r.roll(m.drive(v)))
+		maps.Copy(o, r.roll(m.drive(v, now)))
 	case m.steps == 0: // the arm's motion must not push the base away
 		maps.Copy(o, holdWheels())
 	}
@@ -112,7 +112,10 @@ func (m *run) goal(i int, q float64, now time.Time) (x, speed float64, ok bool) 
 }
 
 // drive is the base's next velocity, in its own frame: that of the plan, and what brings it back to it.
-func (m *run) drive(v *view) geom.SE2 {
+func (m *run) drive(v *view, now time.Time) geom.SE2 {
+	if now.Sub(v.baseAt) > staleGoing {
+		return geom.SE2{} // nobody sees where it goes
+	}
 	at, soon := m.t.At(m.s), m.t.At(m.s+delay)
 	e := baseError(at.Base, v.base)
 	out := geom.SE2{X: gain * e.X, Y: gain * e.Y, Yaw: gain * e.Yaw}
@@ -170,14 +173,15 @@ func (m *run) obeyed(now time.Time) error {
 	defer m.r.mu.Unlock()
 	for i := range m.r.axes {
 		a := &m.r.axes[i]
-		if m.commAt[i].IsZero() || now.Sub(m.commAt[i]) < obeyTime {
+		s, name := a.status, a.units.name
+		if s.Contacts != m.contact[i] && s.Mode == hello.ModeSafety && m.steps > 0 {
+			return fmt.Errorf("the %s met something and stopped by itself: look what it is, then move away from it", name)
+		}
+		if m.commAt[i].IsZero() || now.Sub(m.commAt[i]) < obeyTime+m.r.config.Patience {
 			continue
 		}
-		s := a.status
-		switch name := a.units.name; {
-		case s.Contacts != m.contact[i] && s.Mode == hello.ModeSafety:
-			return fmt.Errorf("the %s met something and stopped by itself: look what it is, then move away from it", name)
-		case !a.waits.IsZero() && now.Sub(a.waits) > syncTime:
+		switch {
+		case !a.waits.IsZero() && now.Sub(a.waits) > syncTime+m.r.config.Patience:
 			return fmt.Errorf("the %s waits for the motor sync, which does not reach it: look at the cable between the power board and the motors' boards", name)
 		case s.Mode != m.modes[i] && a.waits.IsZero():
 			return fmt.Errorf("the %s is in mode %q although it was told %q: it fell out of control, or the runstop is on; look at its facts", name, s.Mode, m.modes[i])

@@ -43,7 +43,7 @@ type wrist struct {
 }
 
 func (w *wrist) greet(ctx context.Context, p *serial.Port) error {
-	b := feetech.NewBus(p, feetech.Config{Timeout: answerTime})
+	b := feetech.NewBus(p, feetech.Config{Timeout: answerTime + w.r.config.Patience/5})
 	g, err := w.findGripper(ctx, b)
 	if err != nil {
 		return err
