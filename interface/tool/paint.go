@@ -29,7 +29,7 @@ type bounded struct {
 }
 
 func newBounded(p Painter) bounded {
-	return bounded{p, make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	return bounded{p, make(chan struct{}, max(2, runtime.NumCPU()))}
 }
 
 // enter takes a slot; what it returns gives it back.
