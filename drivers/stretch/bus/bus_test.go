@@ -76,6 +76,7 @@ func (r *rig) machine() robot.State {
 }
 
 func TestBody(t *testing.T) {
+	t.Parallel()
 	robottest.CheckBody(t, func(t *testing.T) robottest.Subject {
 		rig := newRig(t)
 		r := started(t, rig, Config{Tool: "pg4"})

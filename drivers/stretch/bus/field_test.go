@@ -17,6 +17,7 @@ import (
 // Field fault 9: nothing moves while the runstop is on; one that comes in the middle ends the motion by its cause; released
 // by an operator, the old motion does not come back.
 func TestField09Runstop(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -57,6 +58,7 @@ func TestField09Runstop(t *testing.T) {
 
 // The last rung engages the runstop, and says so only when it is seen.
 func TestRungPower(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -81,6 +83,7 @@ func TestRungPower(t *testing.T) {
 
 // Field fault 11: a board or a servo that gives the same number for ever although it is asked to move.
 func TestField11FrozenNumber(t *testing.T) {
+	t.Parallel()
 	for name, freeze := range map[string]func(*rig){
 		"lift_joint":      func(r *rig) { r.motors[0].frozen, r.motors[0].froze = true, r.motors[0].pos },
 		"wrist_yaw_joint": func(r *rig) { r.servos[20].stuck = true },
@@ -100,6 +103,7 @@ func TestField11FrozenNumber(t *testing.T) {
 
 // A wheel that is held.
 func TestField11HeldWheel(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -111,6 +115,7 @@ func TestField11HeldWheel(t *testing.T) {
 // Field faults 12 and 44: the error register decides. One servo's fault stops the whole robot, by its name; nothing is
 // restarted by itself.
 func TestField12And44ServoFault(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -131,6 +136,7 @@ func TestField12And44ServoFault(t *testing.T) {
 
 // Field fault 44: one servo dies. The others do not go on without it.
 func TestField44DeadServo(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -143,6 +149,7 @@ func TestField44DeadServo(t *testing.T) {
 
 // Field fault 13: the ports are given back, and can be had again at once; the robot is where it was.
 func TestField13OpenAgain(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	for range 2 {
 		t.Run("again", func(t *testing.T) {
@@ -158,6 +165,7 @@ func TestField13OpenAgain(t *testing.T) {
 
 // Closing in the middle of a motion leaves nothing that moves.
 func TestField13CloseInMotion(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -173,6 +181,7 @@ func TestField13CloseInMotion(t *testing.T) {
 // Field fault 14: syncs are never closer than the board stands, whatever is asked at once; a motor that waits for a sync
 // that does not come ends the motion.
 func TestField14SyncRate(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -203,6 +212,7 @@ func TestField14SyncRate(t *testing.T) {
 
 // Field fault 16: a port that somebody else has is named with its owner, and nothing is taken or killed.
 func TestField16PortInUse(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	other, err := serial.Open(serial.Config{Path: filepath.Join(rig.dir, "hello-motor-arm")})
 	if err != nil {
@@ -231,6 +241,7 @@ func TestField16PortInUse(t *testing.T) {
 // Field fault 19: the wrist's bus falls silent in the middle of a motion: everything else holds, the words name it, and when
 // it is back, torque and faults are read before anything moves.
 func TestField19BusDrops(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -263,6 +274,7 @@ func TestField19BusDrops(t *testing.T) {
 
 // Field fault 20: a lift that is pushed by hand while the runstop is on is no runaway. Without a runstop it is told.
 func TestField20PushedByHand(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -300,6 +312,7 @@ func TestField20PushedByHand(t *testing.T) {
 // Field fault 43: lines that drop, double, flip and delay bytes. A motion over them goes where it should or ends in words;
 // no joint is ever far from where the plan wants it.
 func TestField43BadLines(t *testing.T) {
+	t.Parallel()
 	for _, one := range []int{25, 400} { // one of so many answers is spoiled
 		if testing.Short() && one > 25 {
 			break
@@ -358,6 +371,7 @@ func TestField43BadLines(t *testing.T) {
 // Field fault 45: a cable comes out in the middle of a motion. It ends by the port's name, the rest holds, nothing moves
 // until the board is back and asked everything anew; then it works.
 func TestField45Unplug(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		port, says string
 	}{
@@ -402,6 +416,7 @@ func TestField45Unplug(t *testing.T) {
 
 // Field fault 43: answers that come whole and late are as old as they are, by the board's own clock: nothing moves on them.
 func TestField43LateAnswers(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)

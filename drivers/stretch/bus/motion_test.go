@@ -97,6 +97,7 @@ func up(r *Robot) robot.Trajectory {
 
 // The base goes where it is sent: straight on, sideways and round, seen from beside the rig.
 func TestBaseGoes(t *testing.T) {
+	t.Parallel()
 	for _, firmware := range []string{"hello-stepper2.v0.7.9p8", "Stepper.v0.7.5p7"} {
 		t.Run(firmware, func(t *testing.T) { baseGoes(t, firmware) })
 	}
@@ -162,6 +163,7 @@ func (a *axis) mode() uint8 {
 
 // The way is the plan's, not only its end: wherever the joints are, they are together near one instant of it.
 func TestWayIsKept(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -205,6 +207,7 @@ func offWay(p robot.Trajectory, q []float64) float64 {
 // A daemon that dies in the middle of a motion of everything: the robot stands within the dead-man's time, the base by its
 // watchdog, and no joint goes further than a goal reaches.
 func TestDeadman(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -225,6 +228,7 @@ func TestDeadman(t *testing.T) {
 
 // Without the wheels' watchdog the base does not move, and the arm does.
 func TestNoWatchdog(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	rig.change(func() { rig.motors[3].config = 6 })
 	r := started(t, rig, Config{})
@@ -240,6 +244,7 @@ func TestNoWatchdog(t *testing.T) {
 
 // A robot that is not homed does not move, and the words name the joint and the way.
 func TestNotHomed(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(*rig){
 		"lift":              func(r *rig) { r.motors[0].diag = 0 },
 		"arm":               func(r *rig) { r.motors[1].diag = 0 },
@@ -275,6 +280,7 @@ func notHomed(t *testing.T, name string, spoil func(*rig)) {
 
 // A wrist without torque, as the robot's own server leaves it, takes hold where it hangs, before it moves.
 func TestTakesHold(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	rig.change(func() {
 		s := rig.servos[21]
@@ -298,6 +304,7 @@ func TestTakesHold(t *testing.T) {
 
 // A contact ends the motion by the name of what met it, and everything holds.
 func TestContact(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -313,6 +320,7 @@ func TestContact(t *testing.T) {
 
 // The jaw closes on something, holds it through a stop, and lets go.
 func TestGripHolds(t *testing.T) {
+	t.Parallel()
 	rig := newRig(t)
 	rig.change(func() { rig.object = 0.045 })
 	r := started(t, rig, Config{})
@@ -342,6 +350,7 @@ func TestGripHolds(t *testing.T) {
 
 // What is not this robot is refused in words.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	for words, c := range map[string]struct {
 		tool  string
 		spoil func(*rig)
