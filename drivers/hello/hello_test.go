@@ -360,7 +360,7 @@ func badLine(t *testing.T, kind string) {
 	}
 	b.mu.Unlock()
 	last, good := time.Duration(0), 0
-	for range 80 {
+	for i := range 80 {
 		once, cancel := context.WithTimeout(ctx, 60*time.Millisecond)
 		st, err := s.Status(once)
 		if err == nil {
@@ -370,7 +370,7 @@ func badLine(t *testing.T, kind string) {
 			}
 			last = st.Stamp
 		}
-		if r.IntN(3) == 0 {
+		if i%3 == 0 {
 			_ = s.Command(once, Command{Mode: ModeHold, Stiffness: 1})
 		}
 		cancel()

@@ -89,6 +89,7 @@ func TestField11FrozenNumber(t *testing.T) {
 		"wrist_yaw_joint": func(r *rig) { r.servos[20].stuck = true },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rig := newRig(t)
 			r := started(t, rig, Config{})
 			ready(t, r)
@@ -149,7 +150,6 @@ func TestField44DeadServo(t *testing.T) {
 
 // Field fault 13: the ports are given back, and can be had again at once; the robot is where it was.
 func TestField13OpenAgain(t *testing.T) {
-	t.Parallel()
 	rig := newRig(t)
 	for range 2 {
 		t.Run("again", func(t *testing.T) {
@@ -381,6 +381,7 @@ func TestField45Unplug(t *testing.T) {
 		{"hello-feetech-wrist", "wrist"},
 	} {
 		t.Run(c.port, func(t *testing.T) {
+			t.Parallel()
 			if testing.Short() && c.port != "hello-motor-lift" && c.port != "hello-feetech-wrist" {
 				t.Skip("the long form unplugs this one too")
 			}

@@ -99,7 +99,7 @@ func up(r *Robot) robot.Trajectory {
 func TestBaseGoes(t *testing.T) {
 	t.Parallel()
 	for _, firmware := range []string{"hello-stepper2.v0.7.9p8", "Stepper.v0.7.5p7"} {
-		t.Run(firmware, func(t *testing.T) { baseGoes(t, firmware) })
+		t.Run(firmware, func(t *testing.T) { t.Parallel(); baseGoes(t, firmware) })
 	}
 }
 
@@ -251,7 +251,7 @@ func TestNotHomed(t *testing.T) {
 		"wrist_pitch_joint": func(r *rig) { r.servos[21].r[50] = 0 },
 		"gripper":           func(r *rig) { r.servos[24].r[50] = 0 },
 	} {
-		t.Run(name, func(t *testing.T) { notHomed(t, name, spoil) })
+		t.Run(name, func(t *testing.T) { t.Parallel(); notHomed(t, name, spoil) })
 	}
 }
 
@@ -365,7 +365,7 @@ func TestStrangers(t *testing.T) {
 		"reports a fault":          {"", func(r *rig) { r.motors[2].diag |= 32 }},
 		"wrist_roll_joint is in m": {"", func(r *rig) { r.servos[22].r[33] = 2 }},
 	} {
-		t.Run(words, func(t *testing.T) { stranger(t, words, c.tool, c.spoil) })
+		t.Run(words, func(t *testing.T) { t.Parallel(); stranger(t, words, c.tool, c.spoil) })
 	}
 }
 
