@@ -22,8 +22,9 @@ test: ## unit, physics and end-to-end tests: under 12 minutes on two cores
 	$(GO) test -count 1 -timeout 5m ./launch/kill
 
 check: ## the race detector and longer forms: under 25 minutes more
-	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v -e /launch$$ -e /launch/e2e -e /launch/kill -e /launch/soak)
+	$(GO) test -race -p $(P) -timeout 25m $(shell $(GO) list ./... | grep -v -e /launch$$ -e /launch/e2e -e /launch/field -e /launch/kill -e /launch/soak)
 	$(GO) test -race -p 1 -timeout 25m ./launch -short
+	$(GO) test -race -timeout 25m ./launch/field -run TestField01
 	$(GO) test -race -timeout 25m ./launch/soak
 	$(GO) test -race -timeout 25m ./launch/e2e -seeds 1
 
@@ -31,6 +32,7 @@ wire: ## the robots' drivers against the twin on their own wires, and everything
 	@.ci/packages ci
 	VIAD_CI=1 $(GO) test -v -count 1 -timeout 30m ./launch/e2e -run OnTheWire -cells all
 	VIAD_CI=1 $(GO) test -v -count 1 -timeout 30m ./launch/kill -matrix all
+	VIAD_CI=1 $(GO) test -v -count 1 -timeout 30m ./launch/field
 
 long: soak wire ## every seed and the full lengths, by hand; figures in docs/
 	$(GO) test -v -count 1 -timeout 3h ./launch/e2e -seeds 10
