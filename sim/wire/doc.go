@@ -6,4 +6,6 @@
 // imports the other, and they share no table of names. Joints follow ros2_control's joint trajectory controller:
 // quintic between points that give accelerations, cubic with velocities alone, linear with positions alone; a new goal
 // replaces the old one from where the controller wants to be.
+//
+// Serial is the same robot one layer below: a Stretch 4's boards and servos behind pseudo-terminals, byte for byte.
 package wire
