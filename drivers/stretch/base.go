@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"viad/drivers/geom"
+	"viad/drivers/stretch/course"
 	"viad/ros/msg/geometry_msgs"
 	"viad/ros/msg/std_msgs"
 )
@@ -19,23 +20,17 @@ const (
 	zeros      = 3                     // sent at an end
 )
 
-// baseError is where to is, seen from the base at from.
-func baseError(to, from geom.SE2) geom.SE2 {
-	e := from.Inv().Mul(to)
-	return geom.SE2{X: e.X, Y: e.Y, Yaw: geom.WrapAngle(to.Yaw - from.Yaw)}
-}
-
 // drive tells the base its velocity: that of the plan, and what brings it back to it.
 func (m *run) drive(ctx context.Context, b *reading, now time.Time) error {
 	if now.Sub(m.driven) < driveEvery {
 		return nil
 	}
 	m.driven = now
-	at := m.t.At(m.s)
-	e := baseError(at.Base, b.base)
+	at := m.Plan.At(m.S)
+	e := course.BaseError(at.Base, b.base)
 	sin, cos := math.Sincos(b.base.Yaw)
 	v := geom.SE2{X: gainBase * e.X, Y: gainBase * e.Y, Yaw: gainBase * e.Yaw}
-	if m.waited == 0 && m.s < m.t.Duration() {
+	if m.Waited == 0 && m.S < m.Plan.Duration() {
 		v.X += cos*at.BaseV.X + sin*at.BaseV.Y
 		v.Y += -sin*at.BaseV.X + cos*at.BaseV.Y
 		v.Yaw += at.BaseV.Yaw
@@ -70,7 +65,7 @@ func (r *Robot) standBase(ctx context.Context, gen Generation) error {
 	var last error
 	rest := func() bool {
 		b := r.snapshot()
-		return b.twist.Norm() <= restSlide && math.Abs(b.twist.Yaw) <= restTurn && b.age(r.clock.Now()) < staleJoints
+		return b.twist.Norm() <= course.RestSlide && math.Abs(b.twist.Yaw) <= course.RestTurn && b.age(r.clock.Now()) < staleJoints
 	}
 	for i := 0; i < zeros || gen == GenB && i < 50 && !rest(); i++ {
 		if i > 0 {

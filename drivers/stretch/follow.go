@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"viad/drivers/geom"
 	"viad/drivers/robot"
+	"viad/drivers/stretch/course"
 	"viad/ros"
 	"viad/ros/msg/control_msgs"
 )
@@ -19,43 +19,17 @@ const (
 	renew     = 200 * time.Millisecond // between two goals for the arm
 	leadSlide = 500 * time.Millisecond // how far ahead on the plan a goal reaches: lift and arm
 	leadTurn  = 250 * time.Millisecond // the wrist, which goes to its goal at 7 rad/s where times are ignored
-	waitMost  = 4 * time.Second        // that the plan waits in one piece for whoever is behind
-	endMost   = 3 * time.Second        // after the plan's end
 	againMost = 3                      // goals that are sent again at the end
 	againWait = 400 * time.Millisecond // at rest, before it is sent again
-	restTurn  = 0.01                   // rad/s that count as rest
-	restSlide = 0.003                  // m/s
 )
-
-// hull is how far a joint may be off the plan before the plan waits for it; fine and good are what has arrived: fine is
-// tried for, good is enough.
-type hull struct{ behind, fine, good, least float64 }
-
-func hullOf(joint int) hull {
-	if joint <= jArm {
-		return hull{0.03, 0.001, 0.003, 0.0005}
-	}
-	return hull{0.15, 0.004, 0.01, 0.002}
-}
-
-// baseHull is the same of the base, metres and radians.
-func baseHull() (slide, turn hull) { return hull{0.04, 0.0015, 0.006, 0}, hull{0.08, 0.003, 0.01, 0} }
 
 // run is one motion.
 type run struct {
-	r     *Robot
-	t     robot.Trajectory
-	gen   Generation
-	units units
-	model *robot.Model
-	moves bool // the base is part of it
-
-	s       time.Duration // the plan's own time
-	last    time.Time     // of the last tick
-	waited  time.Duration // in one piece
-	endedAt time.Time     // when the plan's time was over
-	calmAt  time.Time     // since when everything is at rest
-	driven  time.Time     // when the base was last told
+	course.Course
+	r      *Robot
+	gen    Generation
+	units  units
+	driven time.Time // when the base was last told
 
 	sentAt   time.Time
 	final    bool // the newest goal is the plan's end
@@ -103,11 +77,11 @@ func (r *Robot) Follow(ctx context.Context, t robot.Trajectory) error {
 	defer done()
 	inner, cancel := context.WithCancel(ctx)
 	defer func() { cancel(); m.wait.Wait() }() // results that nobody needs any more are not waited for
-	if err := r.setModes(ctx, m.moves); err != nil {
+	if err := r.setModes(ctx, m.Moves); err != nil {
 		return refused(err)
 	}
 	err = m.lead(inner)
-	if m.moves {
+	if m.Moves {
 		err = errors.Join(err, r.standBase(ctx, m.gen))
 	}
 	if err != nil && m.which > 0 && !errors.Is(err, ErrHalted) { // Halt does that itself
@@ -140,12 +114,11 @@ func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 	if d := t.Duration(); d > robot.LongestGoal {
 		return nil, fmt.Errorf("refused: the trajectory takes %v, limit %v", d, robot.LongestGoal)
 	}
-	m := &run{r: r, t: t, gen: k.generation, units: unitsOf(k.generation), model: k.model, from: s.Q, news: make(chan goalNews, 8)}
-	for _, p := range t.Points {
-		gap := p.Base.Mul(t.Points[0].Base.Inv())
-		m.moves = m.moves || gap.Norm() > 1e-4 || math.Abs(geom.WrapAngle(p.Base.Yaw-t.Points[0].Base.Yaw)) > 1e-4
+	m := &run{
+		Course: course.New(t, k.model, tickTime, func(j int) time.Duration { return leadOf(k.generation, j) }),
+		r:      r, gen: k.generation, units: unitsOf(k.generation), from: s.Q, news: make(chan goalNews, 8),
 	}
-	if m.moves && m.gen == GenB && !guarded && !r.config.BaseUnguarded {
+	if m.Moves && m.gen == GenB && !guarded && !r.config.BaseUnguarded {
 		return nil, errors.New("refused: this driver repeats the base's last velocity for ever, and no guard is heard that would stop it if this daemon died: start the guard on the robot, or move without the base")
 	}
 	return m, nil
@@ -156,7 +129,7 @@ func (m *run) lead(ctx context.Context) error {
 	r := m.r
 	tick := r.clock.Ticker(tickTime)
 	defer tick.Stop()
-	m.last = r.clock.Now()
+	m.Begin(r.clock.Now())
 	for {
 		select {
 		case <-ctx.Done():
@@ -173,13 +146,13 @@ func (m *run) lead(ctx context.Context) error {
 		if err := r.healthy(now); err != nil {
 			return err
 		}
-		if err := m.advance(&b, now); err != nil {
+		if err := m.Advance(b.measured(now), now); err != nil {
 			return err
 		}
 		if err := m.frozen(&b, now); err != nil {
 			return err
 		}
-		if m.moves {
+		if m.Moves {
 			if err := m.drive(ctx, &b, now); ctx.Err() != nil {
 				return ended(ctx)
 			} else if err != nil {
@@ -187,7 +160,7 @@ func (m *run) lead(ctx context.Context) error {
 			}
 		}
 		m.reach(ctx, &b, now)
-		if done, err := m.over(&b, now); done {
+		if done, err := m.Over(b.measured(now), now); done {
 			return err
 		}
 	}
@@ -225,48 +198,6 @@ func (r *Robot) healthy(now time.Time) error {
 	return nil
 }
 
-// advance lets the plan's time go on, unless something is behind.
-func (m *run) advance(b *reading, now time.Time) error {
-	dt := min(now.Sub(m.last), 3*tickTime)
-	m.last = now
-	end := m.t.Duration()
-	if m.s >= end {
-		return nil
-	}
-	who := m.behind(b)
-	if who == "" {
-		m.waited = 0
-		if m.s = min(m.s+dt, end); m.s == end {
-			m.endedAt = now
-		}
-		return nil
-	}
-	if m.waited += dt; m.waited > waitMost {
-		return fmt.Errorf("%s does not follow: it has been behind the plan for %v; look what holds it", who, waitMost)
-	}
-	return nil
-}
-
-// behind names what is further from the plan than what it was told to do ahead of it.
-func (m *run) behind(b *reading) string {
-	at := m.t.At(m.s)
-	for i, j := range m.model.Joints {
-		ahead := m.t.At(m.s + m.leadOf(i)).Q[i]
-		lo, hi := math.Min(at.Q[i], ahead), math.Max(at.Q[i], ahead)
-		h := hullOf(i).behind
-		if b.q[i] < lo-h || b.q[i] > hi+h {
-			return j.Name
-		}
-	}
-	if m.moves {
-		slide, turn := baseHull()
-		if e := baseError(at.Base, b.base); e.Norm() > slide.behind || math.Abs(e.Yaw) > turn.behind {
-			return "the base"
-		}
-	}
-	return ""
-}
-
 func (m *run) leadOf(joint int) time.Duration { return leadOf(m.gen, joint) }
 
 func leadOf(g Generation, joint int) time.Duration {
@@ -299,67 +230,11 @@ func (m *run) frozen(b *reading, now time.Time) error {
 	if m.which == 0 {
 		return nil
 	}
-	for i, j := range m.model.Joints {
-		off := math.Abs(m.t.At(m.s + m.leadOf(i)).Q[i] - b.q[i])
-		if since := now.Sub(b.moved[i]); off > 2*hullOf(i).behind/3 && since > frozenAfter && m.waited > frozenAfter {
+	for i, j := range m.Model.Joints {
+		off := math.Abs(m.Plan.At(m.S + m.leadOf(i)).Q[i] - b.q[i])
+		if since := now.Sub(b.moved[i]); off > 2*course.Of(j).Behind/3 && since > frozenAfter && m.Waited > frozenAfter {
 			return fmt.Errorf("%s reads %.4f for %.1f s while it is asked to move: its servo no longer answers, or something holds it; look at it before the next motion", j.Name, b.q[i], since.Seconds())
 		}
 	}
 	return nil
-}
-
-// over says whether the motion has ended, by measurement alone.
-func (m *run) over(b *reading, now time.Time) (bool, error) {
-	if m.endedAt.IsZero() {
-		return false, nil
-	}
-	if b.fast(restTurn, restSlide) {
-		m.calmAt = time.Time{}
-	} else if m.calmAt.IsZero() {
-		m.calmAt = now
-	}
-	calm := !m.calmAt.IsZero() && now.Sub(m.calmAt) >= 5*tickTime
-	who, _ := m.off(b, func(h hull) float64 { return h.fine })
-	if calm && who == "" {
-		return true, nil
-	}
-	if now.Sub(m.endedAt) < endMost {
-		return false, nil
-	}
-	who, by := m.off(b, func(h hull) float64 { return h.good })
-	switch {
-	case who == "" && calm:
-		return true, nil
-	case who == "":
-		return true, fmt.Errorf("the robot still moves %v after the end of the plan", endMost)
-	}
-	return true, fmt.Errorf("the plan is over and %s is measured %s from its end; look what holds it", who, by)
-}
-
-// off names what is further than that from the end.
-func (m *run) off(b *reading, of func(hull) float64) (who, by string) {
-	end := m.t.Points[len(m.t.Points)-1]
-	for i, j := range m.model.Joints {
-		if d := math.Abs(end.Q[i] - b.q[i]); d > of(hullOf(i)) {
-			return j.Name, amount(d, j.Prismatic)
-		}
-	}
-	if m.moves {
-		slide, turn := baseHull()
-		e := baseError(end.Base, b.base)
-		if e.Norm() > of(slide) {
-			return "the base", amount(e.Norm(), true)
-		}
-		if math.Abs(e.Yaw) > of(turn) {
-			return "the base", amount(math.Abs(e.Yaw), false)
-		}
-	}
-	return "", ""
-}
-
-func amount(d float64, metres bool) string {
-	if metres {
-		return fmt.Sprintf("%.1f mm", d*1e3)
-	}
-	return fmt.Sprintf("%.3f rad", d)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"viad/drivers/stretch/course"
 	"viad/ros"
 	"viad/ros/msg/geometry_msgs"
 	"viad/ros/msg/nav_msgs"
@@ -93,7 +94,7 @@ func (g *guard) open() (made []ros.Closer, err error) {
 		t := m.Twist.Twist
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.rest = math.Hypot(t.Linear.X, t.Linear.Y) <= restSlide && math.Abs(t.Angular.Z) <= restTurn
+		g.rest = math.Hypot(t.Linear.X, t.Linear.Y) <= course.RestSlide && math.Abs(t.Angular.Z) <= course.RestTurn
 		g.restAt = g.config.Clock.Now()
 	})
 	keep(s, e)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"viad/drivers/robot"
+	"viad/drivers/stretch/course"
 	"viad/ros/msg/control_msgs"
 	"viad/ros/msg/std_srvs"
 	"viad/ros/msg/trajectory_msgs"
@@ -86,7 +87,7 @@ func (r *Robot) hold(ctx context.Context) error {
 	answered, good := false, false
 	rest := func() bool {
 		b := r.snapshot()
-		return !b.fast(2*restTurn, 2*restSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil && b.seq > began+6
+		return !b.fast(2*course.RestTurn, 2*course.RestSlide) && b.age(r.clock.Now()) < staleJoints && b.q != nil && b.seq > began+6
 	}
 	ok := r.until(ctx, haltTime, func() bool {
 		select {
@@ -156,7 +157,7 @@ func (r *Robot) brake(ctx context.Context) error {
 	err := r.cancelAll(within)
 	rest := func() bool {
 		b := r.snapshot()
-		return !b.fast(2*restTurn, 2*restSlide)
+		return !b.fast(2*course.RestTurn, 2*course.RestSlide)
 	}
 	if r.until(ctx, haltTime/2, rest) {
 		return err

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"viad/drivers/robot"
 	"viad/ros"
 	"viad/ros/msg"
 	"viad/ros/msg/builtin_interfaces"
@@ -19,10 +20,10 @@ func (m *run) reach(ctx context.Context, b *reading, now time.Time) {
 	if m.sending || m.active && m.r.holds() {
 		return
 	}
-	end := m.s+leadTurn >= m.t.Duration() && m.s+leadSlide >= m.t.Duration()
+	end := m.S+leadTurn >= m.Plan.Duration() && m.S+leadSlide >= m.Plan.Duration()
 	switch {
 	case m.final: // once more for what came to rest short of it
-		if m.again >= againMost || m.calmAt.IsZero() || now.Sub(m.calmAt) < againWait || now.Sub(m.sentAt) < againWait {
+		if m.again >= againMost || m.Calm.IsZero() || now.Sub(m.Calm) < againWait || now.Sub(m.sentAt) < againWait {
 			return
 		}
 		m.again++
@@ -32,7 +33,7 @@ func (m *run) reach(ctx context.Context, b *reading, now time.Time) {
 	g := m.goal(b)
 	m.sentAt = now
 	if g == nil { // a goal of where it is would not end
-		m.final = m.final || end && m.s >= m.t.Duration()
+		m.final = m.final || end && m.S >= m.Plan.Duration()
 		return
 	}
 	m.final = end
@@ -45,12 +46,20 @@ func (r *Robot) holds() bool {
 	return r.held
 }
 
+// leastOf is the least way, metres or radians, for which a joint is sent a goal: a goal of where it is would not end.
+func leastOf(j robot.Joint) float64 {
+	if j.Prismatic {
+		return 0.0005
+	}
+	return 0.002
+}
+
 // goal is the next stretch of the plan for the joints that have a way to go; nil when none has.
 func (m *run) goal(b *reading) *control_msgs.FollowJointTrajectory_Goal {
 	var use []int
-	for i := range m.model.Joints {
-		way := math.Abs(m.t.At(m.s + m.leadOf(i)).Q[i] - b.q[i])
-		if way > hullOf(i).least {
+	for i, j := range m.Model.Joints {
+		way := math.Abs(m.Plan.At(m.S + m.leadOf(i)).Q[i] - b.q[i])
+		if way > leastOf(j) {
 			use = append(use, i)
 		}
 	}
@@ -59,12 +68,12 @@ func (m *run) goal(b *reading) *control_msgs.FollowJointTrajectory_Goal {
 	}
 	g := new(control_msgs.FollowJointTrajectory_Goal)
 	for _, i := range use {
-		g.Trajectory.JointNames = append(g.Trajectory.JointNames, m.model.Joints[i].Name)
+		g.Trajectory.JointNames = append(g.Trajectory.JointNames, m.Model.Joints[i].Name)
 	}
 	point := func(at func(joint int) time.Duration, when time.Duration) {
 		p := trajectory_msgs.JointTrajectoryPoint{TimeFromStart: wireDuration(when)}
 		for _, i := range use {
-			p.Positions = append(p.Positions, m.t.At(m.s + at(i)).Q[i]*m.units.signs[i])
+			p.Positions = append(p.Positions, m.Plan.At(m.S + at(i)).Q[i]*m.units.signs[i])
 		}
 		g.Trajectory.Points = append(g.Trajectory.Points, p)
 	}
@@ -72,7 +81,7 @@ func (m *run) goal(b *reading) *control_msgs.FollowJointTrajectory_Goal {
 		const step = 100 * time.Millisecond
 		for d := step; d <= leadSlide; d += step {
 			point(func(int) time.Duration { return d }, d)
-			if m.s+d >= m.t.Duration() {
+			if m.S+d >= m.Plan.Duration() {
 				break
 			}
 		}
@@ -99,8 +108,8 @@ func (m *run) speedFor(joint int, b *reading) float64 {
 	if joint <= jArm {
 		least = slowSlide
 	}
-	way := math.Abs(m.t.At(m.s + lead).Q[joint] - b.q[joint])
-	return math.Min(math.Max(haste*way/lead.Seconds(), least), m.model.Joints[joint].Vel)
+	way := math.Abs(m.Plan.At(m.S + lead).Q[joint] - b.q[joint])
+	return math.Min(math.Max(haste*way/lead.Seconds(), least), m.Model.Joints[joint].Vel)
 }
 
 func wireDuration(d time.Duration) builtin_interfaces.Duration {
@@ -229,7 +238,7 @@ func (m *run) refused(ctx context.Context, why error) error {
 	case m.active && !held:
 		return nil
 	case m.gen != GenB && mode == modeNavigation && arm != modePosition:
-		if m.moves {
+		if m.Moves {
 			return m.because(ctx, fmt.Errorf("%w; it may take goals of the arm in another mode than velocities of the base: move the base alone, then the arm", why))
 		}
 		r.mu.Lock()

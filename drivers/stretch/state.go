@@ -8,6 +8,7 @@ import (
 
 	"viad/drivers/geom"
 	"viad/drivers/robot"
+	"viad/drivers/stretch/course"
 	"viad/ros"
 	"viad/ros/msg/builtin_interfaces"
 	"viad/ros/msg/diagnostic_msgs"
@@ -292,6 +293,11 @@ func (b *reading) fast(turn, slide float64) bool {
 		}
 	}
 	return b.twist.Norm() > slide || math.Abs(b.twist.Yaw) > turn
+}
+
+// measured is the reading as a course takes it.
+func (b *reading) measured(now time.Time) course.Measured {
+	return course.Measured{Q: b.q, Base: b.base, Fast: b.fast(course.RestTurn, course.RestSlide), Read: now.Add(-b.age(now))}
 }
 
 // snapshot is a copy of what was measured last.

@@ -38,9 +38,9 @@ func (m *run) told(f *control_msgs.FollowJointTrajectory_Feedback) error {
 		if j < 0 || i >= len(f.Actual.Positions) || unserved(f, i) || !finite(f.Actual.Positions[i]) {
 			continue
 		}
-		at, from, to := f.Actual.Positions[i]*m.units.signs[j], m.from[j], m.t.At(m.s + m.leadOf(j)).Q[j]
+		at, from, to := f.Actual.Positions[i]*m.units.signs[j], m.from[j], m.Plan.At(m.S + m.leadOf(j)).Q[j]
 		slack := toldTurn
-		if m.model.Joints[j].Prismatic {
+		if m.Model.Joints[j].Prismatic {
 			slack = toldSlide
 		}
 		if at >= math.Min(from, to)-slack && at <= math.Max(from, to)+slack {
@@ -62,8 +62,8 @@ func unserved(f *control_msgs.FollowJointTrajectory_Feedback, i int) bool {
 }
 
 func (m *run) jointOf(name string) int {
-	for j := range m.model.Joints {
-		if m.model.Joints[j].Name == name {
+	for j := range m.Model.Joints {
+		if m.Model.Joints[j].Name == name {
 			return j
 		}
 	}

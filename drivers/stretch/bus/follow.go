@@ -4,56 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"viad/drivers/geom"
 	"viad/drivers/hello"
 	"viad/drivers/robot"
+	"viad/drivers/stretch/course"
 )
 
 // How a plan is followed.
 const (
 	lead      = 400 * time.Millisecond // how far ahead on the plan a goal reaches
 	delay     = 60 * time.Millisecond  // from a reading to what a command made of it does
-	waitMost  = 4 * time.Second        // that the plan waits in one piece for whoever is behind
-	endMost   = 3 * time.Second        // after the plan's end
 	endSpeed  = 300 * time.Millisecond // in which what is left at the end is done
 	failsMost = 2                      // steps in a row that did not go out
-	restTurn  = 0.01                   // rad/s that count as rest
-	restSlide = 0.003                  // m/s
 	slowSlide = 0.01                   // m/s, the least that is asked for
 	slowTurn  = 0.1                    // rad/s
 	gain      = 3.0                    // per second, of what is off the plan
 )
 
-// hull is how far something may be off the plan before the plan waits for it; fine and good are what has arrived: fine is
-// tried for, good is enough.
-type hull struct{ behind, fine, good float64 }
-
-func hullOf(joint int) hull {
-	if joint <= armAxis {
-		return hull{0.03, 0.001, 0.003}
-	}
-	return hull{0.15, 0.004, 0.01}
-}
-
-// baseHull is the same of the base, metres and radians.
-func baseHull() (slide, turn hull) { return hull{0.04, 0.0015, 0.006}, hull{0.08, 0.003, 0.01} }
-
 // run is one motion.
 type run struct {
-	r     *Robot
-	t     robot.Trajectory
-	model *robot.Model
-	moves bool // the base is part of it
-
-	s       time.Duration // the plan's own time
-	last    time.Time     // of the last tick
-	waited  time.Duration // in one piece
-	endedAt time.Time     // when the plan's time was over
-	calmAt  time.Time     // since when everything is at rest
-	stepAt  time.Time     // of the last step
+	course.Course
+	r       *Robot
+	stepAt  time.Time // of the last step
 	steps   int
 	fails   int             // steps in a row that did not go out
 	goals   [joints]float64 // what was asked of each joint last
@@ -86,7 +60,7 @@ func (r *Robot) Follow(ctx context.Context, t robot.Trajectory) error {
 	case err != nil:
 		stopped := r.rest(ctx)
 		err = errors.Join(r.named(ctx, err), stopped)
-	case m.moves:
+	case m.Moves:
 		err = r.standBase(ctx)
 	}
 	return err
@@ -157,12 +131,8 @@ func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 	if d := t.Duration(); d > robot.LongestGoal {
 		return nil, fmt.Errorf("refused: the trajectory takes %v, limit %v", d, robot.LongestGoal)
 	}
-	m := &run{r: r, t: t, model: model}
-	for _, p := range t.Points {
-		gap := p.Base.Mul(t.Points[0].Base.Inv())
-		m.moves = m.moves || gap.Norm() > 1e-4 || math.Abs(geom.WrapAngle(p.Base.Yaw-t.Points[0].Base.Yaw)) > 1e-4
-	}
-	if m.moves {
+	m := &run{Course: course.New(t, model, tickTime, func(int) time.Duration { return lead }), r: r}
+	if m.Moves {
 		if err := r.guarded(); err != nil {
 			return nil, refused(err)
 		}
@@ -187,7 +157,7 @@ func (m *run) lead(ctx context.Context) error {
 	r := m.r
 	tick := r.clock.Ticker(tickTime)
 	defer tick.Stop()
-	m.last = r.clock.Now()
+	m.Begin(r.clock.Now())
 	m.note()
 	for {
 		now := r.clock.Now()
@@ -198,7 +168,7 @@ func (m *run) lead(ctx context.Context) error {
 		if err := m.obeyed(now); err != nil {
 			return err
 		}
-		if err := m.advance(&v, now); err != nil {
+		if err := m.Advance(v.measured(), now); err != nil {
 			return err
 		}
 		if err := m.frozen(&v, now); err != nil {
@@ -207,7 +177,7 @@ func (m *run) lead(ctx context.Context) error {
 		if err := m.step(ctx, &v, now); err != nil {
 			return err
 		}
-		if done, err := m.over(&v, now); done {
+		if done, err := m.Over(v.measured(), now); done {
 			return err
 		}
 		select {
@@ -237,108 +207,4 @@ func (r *Robot) healthy(v *view, now time.Time) error {
 		return fmt.Errorf("the oldest part of the newest reading is %v old, limit %v: look at the cables of the base", d.Round(time.Millisecond), most)
 	}
 	return nil
-}
-
-// advance lets the plan's time go on, unless something is behind.
-func (m *run) advance(v *view, now time.Time) error {
-	dt := min(now.Sub(m.last), 3*tickTime)
-	m.last = now
-	end := m.t.Duration()
-	if m.s >= end {
-		return nil
-	}
-	who := m.behind(v)
-	if who == "" {
-		m.waited = 0
-		if m.s = min(m.s+dt, end); m.s == end {
-			m.endedAt = now
-		}
-		return nil
-	}
-	if m.waited += dt; m.waited > waitMost {
-		return fmt.Errorf("%s does not follow: it has been behind the plan for %v; look what holds it", who, waitMost)
-	}
-	return nil
-}
-
-// behind names what is further from the plan than what it was told to do ahead of it.
-func (m *run) behind(v *view) string {
-	at, ahead := m.t.At(m.s), m.t.At(m.s+lead)
-	for i, j := range m.model.Joints {
-		lo, hi := math.Min(at.Q[i], ahead.Q[i]), math.Max(at.Q[i], ahead.Q[i])
-		h := hullOf(i).behind
-		if v.q[i] < lo-h || v.q[i] > hi+h {
-			return j.Name
-		}
-	}
-	if m.moves {
-		slide, turn := baseHull()
-		if e := baseError(at.Base, v.base); e.Norm() > slide.behind || math.Abs(e.Yaw) > turn.behind {
-			return "the base"
-		}
-	}
-	return ""
-}
-
-// baseError is where to is, seen from the base at from.
-func baseError(to, from geom.SE2) geom.SE2 {
-	e := from.Inv().Mul(to)
-	return geom.SE2{X: e.X, Y: e.Y, Yaw: geom.WrapAngle(to.Yaw - from.Yaw)}
-}
-
-// over says whether the motion has ended, by measurement alone.
-func (m *run) over(v *view, now time.Time) (bool, error) {
-	if m.endedAt.IsZero() {
-		return false, nil
-	}
-	read := v.oldest() // rest is in readings that are new, not in the time that passes without any
-	if v.fast(restTurn, restSlide) {
-		m.calmAt = time.Time{}
-	} else if m.calmAt.IsZero() {
-		m.calmAt = read
-	}
-	calm := !m.calmAt.IsZero() && read.Sub(m.calmAt) >= 5*tickTime
-	who, _ := m.off(v, func(h hull) float64 { return h.fine })
-	if calm && who == "" {
-		return true, nil
-	}
-	if now.Sub(m.endedAt) < endMost {
-		return false, nil
-	}
-	who, by := m.off(v, func(h hull) float64 { return h.good })
-	switch {
-	case who == "" && calm:
-		return true, nil
-	case who == "":
-		return true, fmt.Errorf("the robot still moves %v after the end of the plan", endMost)
-	}
-	return true, fmt.Errorf("the plan is over and %s is measured %s from its end; look what holds it", who, by)
-}
-
-// off names what is further than that from the end.
-func (m *run) off(v *view, of func(hull) float64) (who, by string) {
-	end := m.t.Points[len(m.t.Points)-1]
-	for i, j := range m.model.Joints {
-		if d := math.Abs(end.Q[i] - v.q[i]); d > of(hullOf(i)) {
-			return j.Name, amount(d, j.Prismatic)
-		}
-	}
-	if m.moves {
-		slide, turn := baseHull()
-		e := baseError(end.Base, v.base)
-		if e.Norm() > of(slide) {
-			return "the base", amount(e.Norm(), true)
-		}
-		if math.Abs(e.Yaw) > of(turn) {
-			return "the base", amount(math.Abs(e.Yaw), false)
-		}
-	}
-	return "", ""
-}
-
-func amount(d float64, metres bool) string {
-	if metres {
-		return fmt.Sprintf("%.1f mm", d*1e3)
-	}
-	return fmt.Sprintf("%.3f rad", d)
 }

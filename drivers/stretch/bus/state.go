@@ -6,6 +6,7 @@ import (
 
 	"viad/drivers/geom"
 	"viad/drivers/robot"
+	"viad/drivers/stretch/course"
 )
 
 // view is what was measured last, in the Model's order and units.
@@ -73,6 +74,11 @@ func (v *view) fast(turn, slide float64) bool {
 		}
 	}
 	return v.twist.Norm() > slide || math.Abs(v.twist.Yaw) > turn
+}
+
+// measured is the view as a course takes it.
+func (v *view) measured() course.Measured {
+	return course.Measured{Q: v.q[:], Base: v.base, Fast: v.fast(course.RestTurn, course.RestSlide), Read: v.oldest()}
 }
 
 // What tells an empty jaw from one that holds something.

@@ -12,6 +12,7 @@ import (
 	"viad/drivers/geom"
 	"viad/drivers/hello"
 	"viad/drivers/serial"
+	"viad/drivers/stretch/course"
 )
 
 // step sends the next stretch of the plan when it is due.
@@ -47,21 +48,21 @@ func (m *run) send(ctx context.Context, v *view, now time.Time) error {
 	}
 	defer r.give()
 	o, turns := orders{}, map[int]feetech.Goal{}
-	for i := range m.model.Joints {
+	for i := range m.Model.Joints {
 		goal, speed, ok := m.goal(i, v.q[i], now)
 		if !ok {
 			continue
 		}
 		m.goals[i], m.speeds[i], m.asked[i] = goal, speed, now
 		if i <= armAxis {
-			o[i] = r.axes[i].slideTo(goal, speed, m.model.Joints[i].Acc)
+			o[i] = r.axes[i].slideTo(goal, speed, m.Model.Joints[i].Acc)
 			continue
 		}
 		servo := i - firstTurn
-		turns[servo] = feetech.Goal{Position: turn(servo) * goal, Speed: speed, Accel: math.Min(turnAccel, m.model.Joints[i].Acc)}
+		turns[servo] = feetech.Goal{Position: turn(servo) * goal, Speed: speed, Accel: math.Min(turnAccel, m.Model.Joints[i].Acc)}
 	}
 	switch {
-	case m.moves:
+	case m.Moves:
 		maps.Copy(o, r.roll(m.drive(v, now)))
 	case m.steps == 0: // the arm's motion must not push the base away
 		maps.Copy(o, holdWheels())
@@ -85,22 +86,22 @@ func (m *run) send(ctx context.Context, v *view, now time.Time) error {
 // goal is where a joint shall be sent, and how fast: to the plan's place some time ahead, with the plan's speed and what
 // brings it back to the plan. Nothing when it has been asked for that already.
 func (m *run) goal(i int, q float64, now time.Time) (x, speed float64, ok bool) {
-	j := m.model.Joints[i]
+	j := m.Model.Joints[i]
 	least := slowTurn
 	if j.Prismatic {
 		least = slowSlide
 	}
-	at, soon := m.t.At(m.s), m.t.At(m.s+delay)
-	x = m.t.At(m.s + lead).Q[i]
+	at, soon := m.Plan.At(m.S), m.Plan.At(m.S+delay)
+	x = m.Plan.At(m.S + lead).Q[i]
 	v := soon.QD[i] + gain*(at.Q[i]-q)
 	way := x - q
-	if ended := m.s >= m.t.Duration(); ended {
-		if m.final[i] && (now.Sub(m.asked[i]) < endSpeed || math.Abs(way) < hullOf(i).fine) {
+	if ended := m.S >= m.Plan.Duration(); ended {
+		if m.final[i] && (now.Sub(m.asked[i]) < endSpeed || math.Abs(way) < course.Of(j).Fine) {
 			return 0, 0, false
 		}
 		m.final[i] = true
 		v = way / endSpeed.Seconds()
-	} else if v*way < 0 || m.waited > 0 { // it turns round before then, is ahead of the plan, or waits for another
+	} else if v*way < 0 || m.Waited > 0 { // it turns round before then, is ahead of the plan, or waits for another
 		x, v = soon.Q[i], gain*(at.Q[i]-q)
 	}
 	// A joint that starts past its limit is on its way in.
@@ -116,10 +117,10 @@ func (m *run) drive(v *view, now time.Time) geom.SE2 {
 	if now.Sub(v.baseAt) > staleGoing {
 		return geom.SE2{} // nobody sees where it goes
 	}
-	at, soon := m.t.At(m.s), m.t.At(m.s+delay)
-	e := baseError(at.Base, v.base)
+	at, soon := m.Plan.At(m.S), m.Plan.At(m.S+delay)
+	e := course.BaseError(at.Base, v.base)
 	out := geom.SE2{X: gain * e.X, Y: gain * e.Y, Yaw: gain * e.Yaw}
-	if m.waited == 0 && m.s < m.t.Duration() {
+	if m.Waited == 0 && m.S < m.Plan.Duration() {
 		sin, cos := math.Sincos(v.base.Yaw)
 		out.X += cos*soon.BaseV.X + sin*soon.BaseV.Y
 		out.Y += -sin*soon.BaseV.X + cos*soon.BaseV.Y
@@ -198,9 +199,9 @@ func (m *run) frozen(v *view, now time.Time) error {
 	if m.steps == 0 {
 		return nil
 	}
-	for i, j := range m.model.Joints {
-		off := math.Abs(m.t.At(m.s + lead).Q[i] - v.q[i])
-		if since := now.Sub(v.parts[i].moved); off > 2*hullOf(i).behind/3 && since > frozenAfter && m.waited > frozenAfter {
+	for i, j := range m.Model.Joints {
+		off := math.Abs(m.Plan.At(m.S + lead).Q[i] - v.q[i])
+		if since := now.Sub(v.parts[i].moved); off > 2*course.Of(j).Behind/3 && since > frozenAfter && m.Waited > frozenAfter {
 			return fmt.Errorf("%s reads %.4f for %.1f s while it is asked to move: its servo or board no longer measures, or something holds it; look at it before the next motion", j.Name, v.q[i], since.Seconds())
 		}
 	}
