@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"viad/ros"
 	"viad/ros/cdr"
@@ -47,6 +48,7 @@ type call struct {
 	response msg.Message
 	servers  []rtps.GUID // the request readers that it went to and that are still there
 	distro   cdr.Distro
+	seq      int64      // of the request on the wire
 	done     chan error // holds one
 }
 
@@ -330,10 +332,19 @@ func (c *client) ask(ctx context.Context, list []rtps.GUID, how style, request, 
 	if err != nil {
 		return fmt.Errorf("call of %s: %w", c.what, err)
 	}
-	select {
-	case err := <-x.done:
-		return err
-	case <-ctx.Done():
+	lost, why := time.NewTimer(requestLife+ackTime), error(nil)
+	defer lost.Stop()
+	for waiting := true; waiting; {
+		select {
+		case err := <-x.done:
+			return err
+		case <-lost.C:
+			if waiting = c.delivered(x); !waiting {
+				why = &ros.Gone{What: c.what, Why: fmt.Sprintf("nobody has acknowledged the request within %v, and it is not delivered any later", requestLife)}
+			}
+		case <-ctx.Done():
+			waiting, why = false, ctx.Err()
+		}
 	}
 	c.mu.Lock()
 	delete(c.calls, k) // from here on the response is the caller's again
@@ -342,8 +353,18 @@ func (c *client) ask(ctx context.Context, list []rtps.GUID, how style, request, 
 	case err := <-x.done: // it came just then
 		return err
 	default:
-		return fmt.Errorf("%s has not answered; whether it acts is not known: %w", c.what, ctx.Err())
 	}
+	if errors.As(why, new(*ros.Gone)) {
+		return why
+	}
+	return fmt.Errorf("%s has not answered; whether it acts is not known: %w", c.what, why)
+}
+
+// delivered says whether one of the servers has the request for sure.
+func (c *client) delivered(x *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(x.servers, func(g rtps.GUID) bool { return c.w.Acked(g, x.seq) })
 }
 
 // send writes the request. The lock is held until the call can be found by its number, which the wire gives.
@@ -375,6 +396,7 @@ func (c *client) send(ctx context.Context, list []rtps.GUID, how style, request,
 	if err != nil {
 		return callKey{}, nil, err
 	}
+	x.seq = seq
 	k := callKey{how, seq}
 	if how == styleHeader {
 		k.seq = c.seq

@@ -2,6 +2,7 @@ package dds_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,7 +54,10 @@ func TestARequestDoesNotComeLate(t *testing.T) {
 			t.Error("answered over a wire on which nothing comes through")
 		}
 	}
-	<-time.After(1200 * time.Millisecond)
+	began := time.Now()
+	if err := ask(c, 20*time.Second); err == nil || !strings.Contains(err.Error(), "nobody has acknowledged the request within 1s") || time.Since(began) > 5*time.Second {
+		t.Errorf("a request that was not delivered ended after %v with %v", time.Since(began), err)
+	}
 	mute.Store(false)
 	if err := ask(c, 10*time.Second); err != nil {
 		t.Errorf("after the link is back: %v", err)

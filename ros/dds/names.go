@@ -132,6 +132,9 @@ var serviceQoS = rtps.QoS{Reliable: true, Depth: 1000}
 // another situation: a goal, or a stop, that comes when a link is back would act on a robot that nobody looks at.
 const requestLife = time.Second
 
+// ackTime is how much longer the news that a request was delivered may take.
+const ackTime = 500 * time.Millisecond
+
 // requestQoS is that of a client's requests.
 func requestQoS() rtps.QoS {
 	q := serviceQoS

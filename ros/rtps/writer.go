@@ -413,6 +413,14 @@ func (w *Writer) Synced(reader GUID) bool {
 	return r != nil && r.synced
 }
 
+// Acked says whether the reader has acknowledged the sample of that number.
+func (w *Writer) Acked(reader GUID, seq int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.byGUID[reader]
+	return r != nil && r.acked >= seq
+}
+
 // WaitSynced waits for at least n matched readers, and until all that are matched are synced: a sample that is written
 // earlier, to a reader that does not know the writer yet, can be lost for good.
 func (w *Writer) WaitSynced(ctx context.Context, n int) error {
