@@ -1,11 +1,14 @@
 package launch
 
 import (
+	"context"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"viad/drivers/robot"
 	"viad/interface/operator"
 )
 
@@ -123,5 +126,36 @@ func TestOnlyAnOperatorArms(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		})
+	}
+}
+
+// lame is a machine that says that it may not move.
+type lame struct{ robot.Body }
+
+func (l lame) State() robot.State {
+	s := l.Body.State()
+	s.Mode, s.Fault = robot.ModeFaulted, "servo 21 reports overload"
+	return s
+}
+
+// Arming allows motion; it does not hide that the robot may not move all the same.
+func TestArmSaysWhatStandsInTheWay(t *testing.T) {
+	cfg := testConfig(t, "twin-franka.yaml", func(c *Config) { c.Robot.Arm = "operator" })
+	s, err := New(t.Context(), cfg, Options{Bodies: func(b robot.Body, _ robot.Clock) robot.Body { return lame{b} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := s.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	a, err := operator.Ask(t.Context(), filepath.Join(cfg.StateDir, operator.SocketName), operator.OpArm)
+	if err != nil || a.Note != "armed, but it may not move: it is faulted: servo 21 reports overload" {
+		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -62,7 +62,14 @@ func (d desk) Arm(_ context.Context, who string) (string, error) {
 		return "", err
 	}
 	d.note("arm", who, "armed by an operator")
-	return "armed", nil
+	switch s := d.s.guard.State(); {
+	case s.Mode == robot.ModeReady || s.Mode == robot.ModeMoving:
+		return "armed", nil
+	case s.Fault == "":
+		return fmt.Sprintf("armed, but it may not move: it is %s", s.Mode), nil
+	default:
+		return fmt.Sprintf("armed, but it may not move: it is %s: %s", s.Mode, s.Fault), nil
+	}
 }
 
 // Disarm stops and allows no motion.
@@ -110,7 +117,7 @@ func (d desk) Health() operator.Health {
 	var h operator.Health
 	for _, part := range d.s.rig.examined() {
 		for _, f := range part.Facts() {
-			h.Facts = append(h.Facts, operator.Fact{Name: f.Name, Value: f.Value, Bad: f.Bad})
+			h.Facts = append(h.Facts, operator.Fact{Name: f.Name, Value: f.Value, Bad: f.Bad, Warn: f.Warn})
 		}
 	}
 	if t, ok := d.s.rig.body.(robot.Tended); ok {

@@ -237,5 +237,6 @@ func (c *guardCommand) Run(ctx context.Context, s streams) (err error) {
 		return startError{err}
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
+	fmt.Fprintf(s.out, "guarding the base of a Stretch over %s: it is told to stop when viad has driven it and falls silent\n", node.Wire())
 	return stretch.Guard(ctx, cfg.stretch(node, log))
 }

@@ -100,20 +100,23 @@ func healthy(w io.Writer, h *operator.Health) int {
 		wide = max(wide, len(f.Name))
 	}
 	for _, f := range h.Facts {
-		mark := "ok "
-		if f.Bad != "" {
-			mark, code = "BAD", exitRefused
+		mark, next := "ok  ", f.Warn
+		switch {
+		case f.Bad != "":
+			mark, next, code = "BAD ", f.Bad, exitRefused
+		case f.Warn != "":
+			mark = "warn"
 		}
 		fmt.Fprintf(w, "%s  %-*s  %s\n", mark, wide, f.Name, f.Value)
-		if f.Bad != "" {
-			fmt.Fprintf(w, "     -> %s\n", f.Bad)
+		if next != "" {
+			fmt.Fprintf(w, "      -> %s\n", next)
 		}
 	}
 	if len(h.Facts) == 0 {
 		fmt.Fprintln(w, "this robot has nothing to be examined for: a twin is always well")
 	}
 	for _, t := range h.Tasks {
-		fmt.Fprintf(w, "viactl do %-12s %s\n", t.Name, t.What)
+		fmt.Fprintf(w, "viactl do %-14s %s\n", t.Name, t.What)
 	}
 	return code
 }

@@ -79,7 +79,7 @@ func TestCommands(t *testing.T) {
 		{"free --socket " + fine, exitOK, "free\n", ""},
 		{"do home --socket " + fine, exitOK, "home: done\n", ""},
 		{"do --socket " + fine, exitRefused, "", "needs a task"},
-		{"doctor --socket " + fine, exitOK, "ok   homed  yes\nviactl do home         every joint moves\n", ""},
+		{"doctor --socket " + fine, exitOK, "ok    homed  yes\nviactl do home           every joint moves\n", ""},
 		{"takeover alice bob --socket " + fine, exitUsage, "", "viactl estop"},
 		{"arm --socket " + stubborn, exitRefused, "", "still pressed"},
 		{"stop --socket /nowhere", exitSilent, "", "does not answer at /nowhere"},

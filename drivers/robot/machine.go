@@ -8,6 +8,8 @@ type Fact struct {
 	Value string
 	// Bad says why the robot may not move while it is so, and what a person does next. Empty when it is well.
 	Bad string
+	// Warn says what is not as it should be although the robot may move, or what of it may not, and the next step.
+	Warn string
 }
 
 // Examined is a Body that says what it found out about its machine. While a fact is bad its State is not ready, with

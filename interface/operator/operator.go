@@ -73,6 +73,7 @@ type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Bad   string `json:"bad,omitempty"`
+	Warn  string `json:"warn,omitempty"`
 }
 
 // Task is something that the machine does for an operator alone.
