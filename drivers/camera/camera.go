@@ -67,6 +67,7 @@ type Camera struct {
 	changed string        // the intrinsics are no longer those of Info
 	lens    string        // what the user of a distorted lens must know
 	same    [2]still      // colour, depth
+	origins [2]origin     // the same
 	closed  bool
 }
 

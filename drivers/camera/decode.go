@@ -44,7 +44,7 @@ func decode(m *sensor_msgs.Image, deep bool) (*picture, error) {
 	if w <= 0 || h <= 0 || w > most || h > most {
 		return nil, fmt.Errorf("a picture of %d x %d pixels; sides of 1 to %d are taken", m.Width, m.Height, most)
 	}
-	p := &picture{w: w, h: h, stamp: nanoseconds(m.Header.Stamp)}
+	p := &picture{w: w, h: h, stamp: nanoseconds(m.Header.Stamp), from: m.Header.FrameId}
 	px, known := pixelOf(m.Encoding)
 	size := px.size
 	if deep {
@@ -92,7 +92,7 @@ func unpack(m *sensor_msgs.CompressedImage) (*picture, error) {
 	b := img.Bounds()
 	rgba := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
 	draw.Draw(rgba, rgba.Rect, img, b.Min, draw.Src)
-	p := &picture{w: b.Dx(), h: b.Dy(), stamp: nanoseconds(m.Header.Stamp), sum: crc32.ChecksumIEEE(m.Data)}
+	p := &picture{w: b.Dx(), h: b.Dy(), stamp: nanoseconds(m.Header.Stamp), from: m.Header.FrameId, sum: crc32.ChecksumIEEE(m.Data)}
 	p.rgb = make([]byte, 0, 3*p.w*p.h)
 	for q := rgba.Pix; len(q) >= 4; q = q[4:] {
 		p.rgb = append(p.rgb, q[0], q[1], q[2])

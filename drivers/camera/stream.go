@@ -23,6 +23,7 @@ const (
 type picture struct {
 	w, h  int
 	stamp int64
+	from  string // the frame that it says it was taken in
 	came  time.Time
 	rgb   []byte
 	depth []float32
@@ -39,6 +40,26 @@ func (k *still) see(sum uint32, now time.Time) {
 	if sum != k.sum || k.since.IsZero() {
 		k.sum, k.since = sum, now
 	}
+}
+
+// other says that a stream's pictures come of two cameras; empty when they do not.
+func (o *origin) other(p *picture, now time.Time) string {
+	if !o.known {
+		o.known, o.from = true, p.from
+	}
+	if p.from != o.from {
+		o.mixed, o.why = now, fmt.Sprintf("pictures come of the frame %q and of %q: two cameras publish under this name; end one of them, and start the daemon again if the first was the wrong one", o.from, p.from)
+		return o.why
+	}
+	return ""
+}
+
+// origin is whose pictures a stream shows, by the frame of the first.
+type origin struct {
+	known bool
+	from  string
+	mixed time.Time // when one of another frame came last; zero: never
+	why   string
 }
 
 // patience is how many pictures wait for their partner: depth that is computed comes some pictures after its colour.
@@ -61,6 +82,11 @@ func (s *Camera) take(p *picture, err error, i ros.Info, k kind) {
 		return
 	}
 	now := s.c.Clock.Now()
+	if why := s.origins[k].other(p, now); why != "" {
+		s.why = topic + ": " + why
+		s.wake()
+		return
+	}
 	p.came = now
 	if age := time.Since(i.Received); age > 0 && !i.Received.IsZero() {
 		p.came = now.Add(-age)
@@ -133,9 +159,21 @@ func (s *Camera) trouble(now time.Time) string {
 		return s.changed
 	case s.why != "":
 		return s.why
+	case s.mixed(now) != "":
+		return s.mixed(now)
 	case !silent && s.c.Freeze > 0 && still > s.c.Freeze:
 		return fmt.Sprintf("pictures come on %s and not one pixel has changed for %v, at most %v is taken for live: start the camera's node again",
 			s.c.Color, still.Round(time.Millisecond), s.c.Freeze)
+	}
+	return ""
+}
+
+// mixed says which stream has shown two cameras within Stall: which of them is meant is not known.
+func (s *Camera) mixed(now time.Time) string {
+	for k, topic := range []string{s.c.Color, s.c.Depth} {
+		if o := &s.origins[k]; !o.mixed.IsZero() && now.Sub(o.mixed) < s.c.Stall {
+			return topic + ": " + o.why
+		}
 	}
 	return ""
 }
