@@ -95,7 +95,7 @@ func (c *Config) checkRobot() error {
 		if r.Pace != "real" {
 			return c.complain("robot.pace", "only a twin has another pace than the wall clock's")
 		}
-		if err := first(c.checkROS(), c.checkSerial()); err != nil {
+		if err := first(c.checkROS(), c.checkSerial(), c.checkBase()); err != nil {
 			return err
 		}
 	} else if mobile != (r.World == "room") {

@@ -124,7 +124,10 @@ func (c *Config) openDriver(ctx context.Context, node ros.Node, log *slog.Logger
 }
 
 func (c *Config) stretch(node ros.Node, log *slog.Logger) stretch.Config {
-	return stretch.Config{Node: node, Log: log, Namespace: c.Robot.ROS.Namespace, Tool: "pg4", BaseUnguarded: c.Robot.ROS.BaseUnguarded}
+	return stretch.Config{
+		Node: node, Log: log, Namespace: c.Robot.ROS.Namespace, Tool: "pg4", BaseUnguarded: c.Robot.ROS.BaseUnguarded,
+		BaseSpeed: float64(c.Limits.BaseSpeed), BaseTurn: float64(c.Limits.BaseTurn),
+	}
 }
 
 // urgent are the names that must not wait behind anything on a rosbridge.

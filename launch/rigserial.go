@@ -27,10 +27,6 @@ type SerialPorts struct {
 	Wrist string `yaml:"wrist"`
 }
 
-// serialBase is the fastest that the base may be told to go: from more it would not stand within the stated time when the
-// daemon dies.
-const serialBase = 0.24
-
 // checkSerial are the rules of robot.serial; its cameras are checked as those of any robot.
 func (c *Config) checkSerial() error {
 	if c.Robot.Driver != "serial" {
@@ -65,10 +61,6 @@ func (c *Config) checkSerial() error {
 			return c.complain("robot.serial."+p.key, "%q is another port already: each board has its own", path)
 		}
 		seen[path] = true
-	}
-	if !(c.Limits.BaseSpeed <= serialBase) {
-		return c.complain("limits.base_speed", "must be at most %.2f m/s over serial ports, got %.2f m/s: the wheels' own watchdog, a second, is all that stops the base when this daemon dies",
-			serialBase, float64(c.Limits.BaseSpeed))
 	}
 	return nil
 }

@@ -81,6 +81,28 @@ func (c *Config) checkROS() error {
 	return nil
 }
 
+// steelBase and steelTurn are the fastest that a Stretch's base may be told to go: from more it would not stand within the
+// stated time when the daemon dies.
+const (
+	steelBase = 0.24 // m/s
+	steelTurn = 2.0  // rad/s
+)
+
+// checkBase bounds the base of a real robot, which the driver is held to as well, whatever brings the base back to a plan.
+func (c *Config) checkBase() error {
+	if c.Robot.Model != "stretch4" {
+		return nil
+	}
+	if !(c.Limits.BaseSpeed <= steelBase) {
+		return c.complain("limits.base_speed", "must be at most %.2f m/s on a real robot, got %.2f m/s: the wheels' own watchdog, a second, is all that stops the base when this daemon dies",
+			steelBase, float64(c.Limits.BaseSpeed))
+	}
+	if !(c.Limits.BaseTurn <= steelTurn) {
+		return c.complain("limits.base_turn", "must be at most %.1f rad/s on a real robot, got %.2f rad/s", steelTurn, float64(c.Limits.BaseTurn))
+	}
+	return nil
+}
+
 func (c *Config) checkCameras() error {
 	if !c.Robot.real() {
 		if len(c.Cameras) > 0 {

@@ -40,7 +40,7 @@ func TestSerialMistakes(t *testing.T) {
 		{"      lift: \"\" ", "      lfit: \"\" ", "lfit"},
 		{"      lift: \"\" ", "      lift: ttyACM0 ", "must be an absolute path"},
 		{"      arm: \"\" ", "      arm: /dev ", "another port already"},
-		{"  base_speed: 0.2 m/s ", "  base_speed: 0.25 m/s ", "at most 0.24 m/s over serial ports, got 0.25 m/s"},
+		{"  base_speed: 0.2 m/s ", "  base_speed: 0.25 m/s ", "at most 0.24 m/s on a real robot, got 0.25 m/s"},
 		{"  arm: operator ", "  arm: auto ", "auto is for the twin only"},
 		{"    wire: dds ", "    wire: ros1 ", "every other robot ROS 2"},
 		{"  model: stretch4 ", "  model: fr3 ", "only a stretch4 is driven over its serial ports"},
@@ -66,6 +66,28 @@ func TestSerialMistakes(t *testing.T) {
 	} {
 		if _, err := Parse("x.yaml", []byte(twice)); err == nil || !strings.Contains(err.Error(), "another port already") {
 			t.Errorf("one port for two boards: %v", err)
+		}
+	}
+}
+
+// The driver of a real base is held to the file's speeds, over either wire: what brings the base back to a plan is no
+// faster than the operator allows.
+func TestBaseIsHeldToTheFile(t *testing.T) {
+	text := shipped(t, "stretch4.yaml")
+	slow := strings.Replace(strings.Replace(text, "  base_speed: 0.2 m/s ", "  base_speed: 0.05 m/s ", 1), "  base_turn: 0.6 rad/s", "  base_turn: 0.1 rad/s", 1)
+	c, err := Parse("x.yaml", []byte(slow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.stretch(nil, nil); d.BaseSpeed != 0.05 || d.BaseTurn != 0.1 {
+		t.Errorf("the driver is given %v m/s and %v rad/s, the file says 0.05 and 0.1", d.BaseSpeed, d.BaseTurn)
+	}
+	for _, f := range [][2]string{{"  base_speed: 0.2 m/s ", "  base_speed: 0.3 m/s "}, {"  base_turn: 0.6 rad/s", "  base_turn: 3 rad/s"}} {
+		if strings.Count(text, f[0]) != 1 {
+			t.Fatalf("%q is not in the file", f[0])
+		}
+		if _, err := Parse("x.yaml", []byte(strings.Replace(text, f[0], f[1], 1))); err == nil || !strings.Contains(err.Error(), "on a real robot") {
+			t.Errorf("%q: %v", f[1], err)
 		}
 	}
 }
