@@ -21,6 +21,7 @@ const (
 	TroubleCommunication Trouble = "FCI communication"        // packets are lost between the robot and its computer
 	TroubleUnknown       Trouble = "what happened is unknown" // a server went away while it was waited for
 	TroubleShort         Trouble = "stopped short"            // the controller gave up
+	TroubleReadings      Trouble = "contradictory readings"   // joints are read where the arm cannot have come to
 )
 
 // Trouble is a kind of condition.

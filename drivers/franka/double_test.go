@@ -42,6 +42,8 @@ type faults struct {
 	slowRecovery time.Duration
 	springy      bool          // the arm hangs on its controller by gains and rubs; new goals are blended from where it is measured
 	skew         time.Duration // of its clock
+	twin         float64       // every other message of the joints is of an arm that has joint 2 so much elsewhere
+	doubled      bool          // joint 3 stands twice in them
 }
 
 // double is the robot's side: what franka_ros2 (or franka_ros) shows, as far as this driver sees it. It is kinematic.
@@ -56,6 +58,7 @@ type double struct {
 
 	mu       sync.Mutex
 	f        faults
+	odd      bool // the next message of the joints
 	knots    []knot
 	began    time.Time
 	first    time.Time // of the first goal since the faults were set
@@ -366,6 +369,12 @@ func (d *double) jointState(now time.Time) (*sensor_msgs.JointState, bool) {
 	}
 	if d.f.nan {
 		m.Position[3] = math.NaN()
+	}
+	if d.odd = !d.odd; d.odd {
+		m.Position[1] += d.f.twin
+	}
+	if d.f.doubled {
+		m.Name, m.Position, m.Velocity = append(m.Name, m.Name[2]), append(m.Position, 0.5), append(m.Velocity, 0)
 	}
 	if d.f.partial {
 		m.Name, m.Position, m.Velocity = m.Name[:5], m.Position[:5], m.Velocity[:5]

@@ -262,6 +262,9 @@ func (r *Robot) healthy() error {
 	if _, c := ofMode(&r.status, true); c != nil {
 		return c
 	}
+	if c := r.joints.doubtful(now); c != nil {
+		return c
+	}
 	return nil
 }
 

@@ -107,6 +107,9 @@ func (r *Robot) hold(ctx context.Context) error {
 	if age := r.clock.Now().Sub(j.received); j.q == nil || age > staleJoints {
 		return fmt.Errorf("there is no joint reading to hold at: the newest is %v old", age.Round(time.Millisecond))
 	}
+	if c := j.doubtful(r.clock.Now()); c != nil {
+		return fmt.Errorf("there is no joint reading to hold at: %w", c)
+	}
 	r.mu.Lock()
 	driven := r.facts.active || !r.facts.complete
 	r.mu.Unlock()

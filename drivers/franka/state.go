@@ -26,6 +26,8 @@ type reading struct {
 	raw      time.Time // when the arm's own topic last came: the merged one counts only without it
 	seq      uint64
 	strange  time.Time // since when it moves without a command of ours; zero: it does not
+	leapt    time.Time // when a reading last contradicted the one before it; zero: never
+	leap     string    // how
 }
 
 // hand is the newest of the fingers.
@@ -93,6 +95,8 @@ func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info, raw bool) {
 	}
 	if now.Sub(b.received) > staleJoints {
 		b.again = now
+	} else {
+		b.watchLeap(q, qd, now)
 	}
 	b.q, b.qd, b.received, b.stamp = q, qd, now, stamp
 	b.seq++
@@ -140,7 +144,8 @@ func pick(m *sensor_msgs.JointState, names []string) (q, qd []float64, ours bool
 	for k, name := range names {
 		i := slices.Index(m.Name, name)
 		ours = ours || i >= 0
-		if i < 0 || i >= len(m.Position) || i >= len(m.Velocity) || !finite(m.Position[i]) || !finite(m.Velocity[i]) {
+		if i < 0 || i >= len(m.Position) || i >= len(m.Velocity) || !finite(m.Position[i]) || !finite(m.Velocity[i]) ||
+			slices.Contains(m.Name[i+1:], name) { // of two, one is of something else
 			whole = false
 			continue
 		}
@@ -271,6 +276,11 @@ func (r *Robot) modeNow(now time.Time) (robot.Mode, string) {
 		return robot.ModeUnknown, deadNode("nothing is heard of the robot's state").Error()
 	}
 	m, c := ofMode(&r.status, r.facts.active)
+	if c == nil {
+		if c = r.joints.doubtful(now); c != nil {
+			m = robot.ModeFaulted
+		}
+	}
 	switch {
 	case c != nil && (c.Trouble != TroubleNotDriven || r.facts.complete):
 		return m, c.Error()
