@@ -95,7 +95,7 @@ func refused(err error) error { return fmt.Errorf("refused: %w", err) }
 // admit checks everything that can be checked before anything moves.
 func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 	r.mu.Lock()
-	busy, doing, k, guarded := r.running != nil, r.doing, r.known, r.guarded(r.clock.Now())
+	busy, doing, k := r.running != nil, r.doing, r.known
 	r.mu.Unlock()
 	if busy {
 		return nil, fmt.Errorf("%w: %s", ErrBusy, doing)
@@ -118,10 +118,22 @@ func (r *Robot) admit(t robot.Trajectory) (*run, error) {
 		Course: course.New(t, k.model, tickTime, func(j int) time.Duration { return leadOf(k.generation, j) }),
 		r:      r, gen: k.generation, units: unitsOf(k.generation), from: s.Q, news: make(chan goalNews, 8),
 	}
-	if m.Moves && m.gen == GenB && !guarded && !r.config.BaseUnguarded {
-		return nil, errors.New("refused: this driver repeats the base's last velocity for ever, and no guard is heard that would stop it if this daemon died: start the guard on the robot, or move without the base")
+	if m.Moves {
+		if err := r.drivable(m.gen, r.clock.Now()); err != nil {
+			return nil, refused(err)
+		}
 	}
 	return m, nil
+}
+
+// drivable says why the base may not move, or not go on.
+func (r *Robot) drivable(gen Generation, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if gen != GenB || r.config.BaseUnguarded || r.guarded(now) {
+		return nil
+	}
+	return errors.New("this driver repeats the base's last velocity for ever, and no guard is heard that would stop it if this daemon died: start the guard on the robot, or move without the base")
 }
 
 // lead goes through the plan.
@@ -145,6 +157,11 @@ func (m *run) lead(ctx context.Context) error {
 		b := r.snapshot()
 		if err := r.healthy(now); err != nil {
 			return err
+		}
+		if m.Moves {
+			if err := r.drivable(m.gen, now); err != nil {
+				return err
+			}
 		}
 		if err := m.Advance(b.measured(now), now); err != nil {
 			return err

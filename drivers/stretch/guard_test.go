@@ -51,6 +51,29 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A guard that dies while the base moves ends the motion: nobody would stop the base if the daemon died next.
+func TestGuardDiesFirst(t *testing.T) {
+	t.Parallel()
+	b := start(t, GenB, func(c *Config, _ *double) { c.BaseUnguarded = false })
+	ctx, cancel := context.WithCancel(context.Background())
+	g, done := node(t, "viad_guard", b.domain), make(chan error, 1)
+	go func() { done <- Guard(ctx, Config{Node: g, Log: logger(t)}) }()
+	b.wait("guarded", func(robot.State) bool { return b.fact("base guard").Value == "heard" })
+	moving := b.follow(b.plan(8*time.Second, geom.SE2{X: 0.8}))
+	b.wait("on its way", func(s robot.State) bool { return s.BaseV.Norm() > 0.05 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Guard: %v", err)
+	}
+	if err := b.ends(moving); err == nil || !strings.Contains(err.Error(), "guard") {
+		t.Errorf("it ends with %v", err)
+	}
+	b.rests(2 * time.Second)
+	if x := b.machine().Base.X; x > 0.6 {
+		t.Errorf("the base went on to %.2f m", x)
+	}
+}
+
 // A firmware that has its own watchdog stops the base without one.
 func TestDeadmanBase(t *testing.T) {
 	t.Parallel()
