@@ -70,7 +70,10 @@ type faults struct {
 	stopDeaf     bool          // and does not act
 	skew         time.Duration // of its clock
 	homeTime     time.Duration
-	noBase       bool // cmd_vel is not heard
+	noBase       bool    // cmd_vel is not heard
+	odomFrom     float64 // x that its odometry counts from
+	twin         float64 // every other message of the joints is of a robot whose lift is so much higher
+	doubled      bool    // the lift stands twice in its joint states
 }
 
 // double is the robot's side as its driver shows it, kinematic.
@@ -105,6 +108,7 @@ type double struct {
 	urdf       string
 	jointModes map[string]string
 	frozen     *sensor_msgs.JointState
+	odd        bool // the next message of the joints
 	params     *ros.ParamServer
 	running    int // goals
 	topics     []ros.Closer
@@ -253,6 +257,12 @@ func (d *double) jointState(now time.Time) *sensor_msgs.JointState {
 	if d.f.nan {
 		m.Position[5] = math.NaN()
 	}
+	if d.f.doubled {
+		add("lift_joint", d.j[0].q+0.2, 0)
+	}
+	if d.odd = !d.odd; d.odd {
+		m.Position[5] += d.f.twin
+	}
 	if d.f.freeze {
 		if d.frozen == nil {
 			d.frozen = m
@@ -270,7 +280,7 @@ func (d *double) odom(now time.Time) *nav_msgs.Odometry {
 	o := new(nav_msgs.Odometry)
 	o.Header.Stamp = d.stamp(now)
 	o.Header.FrameId, o.ChildFrameId = "wheel_odom", "base_footprint"
-	o.Pose.Pose.Position.X, o.Pose.Pose.Position.Y = d.base[0], d.base[1]
+	o.Pose.Pose.Position.X, o.Pose.Pose.Position.Y = d.base[0]-d.f.odomFrom, d.base[1]
 	s, c := math.Sincos(d.base[2] / 2)
 	o.Pose.Pose.Orientation.Z, o.Pose.Pose.Orientation.W = s, c
 	o.Twist.Twist.Linear.X, o.Twist.Twist.Linear.Y, o.Twist.Twist.Angular.Z = d.baseV[0], d.baseV[1], d.baseV[2]

@@ -342,6 +342,27 @@ func TestField09RunstopWhileHoming(t *testing.T) {
 	b.wait("ready", func(s robot.State) bool { return s.Mode == robot.ModeReady })
 }
 
+// A runstop that is pressed and released by hand while the robot homes is not forgotten because the driver says success.
+func TestField09RunstopWhileHomingReleased(t *testing.T) {
+	t.Parallel()
+	b := start(t, GenA, with(func(d *double) { d.f.homeTime = 2 * time.Second }))
+	done := make(chan error, 1)
+	go func() { done <- b.Do(context.Background(), "home") }()
+	b.wait("homing", func(s robot.State) bool { return strings.Contains(s.Fault, modeHoming) })
+	b.d.set(func(d *double) { d.setRunstop(true) })
+	b.wait("runstopped", func(s robot.State) bool { return s.Mode == robot.ModeRunstopped })
+	b.d.set(func(d *double) { d.setRunstop(false) })
+	if err := b.ends(done); err == nil || !strings.Contains(err.Error(), "home again") {
+		t.Errorf("homing with a runstop in it ends with %v", err)
+	}
+	b.blocked("home again")
+	b.d.set(func(d *double) { d.f.homeTime = 200 * time.Millisecond })
+	if err := b.Do(context.Background(), "home"); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("ready", func(s robot.State) bool { return s.Mode == robot.ModeReady })
+}
+
 // A robot that somebody drives by hand is left to them.
 func TestField10Gamepad(t *testing.T) {
 	t.Parallel()

@@ -117,6 +117,9 @@ func (r *Robot) holdHere(ctx context.Context) error {
 	if b.q == nil || u.stages == 0 || b.age(r.clock.Now()) > staleJoints {
 		return errors.New("there is no measured place to hold")
 	}
+	if why := b.doubtful(r.clock.Now()); why != "" {
+		return fmt.Errorf("there is no measured place to hold: %s", why)
+	}
 	g, p := new(control_msgs.FollowJointTrajectory_Goal), trajectory_msgs.JointTrajectoryPoint{TimeFromStart: wireDuration(tickTime)}
 	for i, j := range model.Joints {
 		g.Trajectory.JointNames = append(g.Trajectory.JointNames, j.Name)

@@ -61,6 +61,8 @@ func (r *Robot) liveReading(now time.Time, say func(name, value, bad string)) {
 		say("readings", "incomplete", "joint_states lack a joint of the arm or have one that is no number: look at the robot's servos; a lost one is reported so")
 	case age > staleJoints+100*time.Millisecond:
 		say("readings", "old", fmt.Sprintf("nothing new of the robot's joints or odometry for %v, limit %v: look at the network and at stretch_driver", age, staleJoints))
+	case r.reading.doubtful(now) != "":
+		say("readings", "contradictory", r.reading.doubtful(now))
 	default:
 		say("readings", "fresh", "")
 	}

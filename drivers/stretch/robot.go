@@ -44,6 +44,8 @@ type Robot struct {
 	gripping bool
 	lost     bool    // since the latched topics were subscribed to
 	rehome   bool    // a runstop came while homing
+	homing   bool    // the task runs
+	broken   bool    // a runstop came since it was begun, released or not
 	armMode  string  // the mode in which A takes goals for the arm, as learnt
 	held     bool    // goals are taken only when none runs, as learnt
 	stages   float64 // of units, as learnt; 0: those of the generation

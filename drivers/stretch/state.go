@@ -33,6 +33,9 @@ type reading struct {
 	jawSpeed    float64           // of the aperture
 	base, twist geom.SE2
 	odometry    time.Time // when it came; zero: never
+	stages      float64   // that the arm was read with
+	leapt       time.Time // when a reading last contradicted the one before it; zero: never
+	leap        string    // how
 }
 
 // heard is a value that came, and when.
@@ -89,6 +92,7 @@ func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info) {
 	if !slices.Equal(p.q, b.q) || !slices.Equal(p.qd, b.qd) || p.fingers != b.fingers {
 		b.changed = now
 	}
+	b.leapJoints(p, u.stages, now)
 	for i := range p.q {
 		if len(b.q) != joints || b.q[i] != p.q[i] {
 			b.moved[i] = now
@@ -131,16 +135,17 @@ func (r *Robot) aperture() float64 {
 // picked is one message in the Model's order and units.
 type picked struct {
 	q, qd   []float64
+	speeds  bool // the message has speeds
 	fingers [2]float64
 	jaw     bool
 }
 
 func pick(m *sensor_msgs.JointState, u units) picked {
-	var p picked
+	p := picked{speeds: len(m.Velocity) > 0}
 	at := func(name string) (q, v float64, ok bool) {
 		i := slices.Index(m.Name, name)
-		if i < 0 || i >= len(m.Position) || !finite(m.Position[i]) {
-			return 0, 0, false
+		if i < 0 || i >= len(m.Position) || !finite(m.Position[i]) || slices.Contains(m.Name[i+1:], name) {
+			return 0, 0, false // also of two, since one of them is of something else
 		}
 		if i < len(m.Velocity) {
 			v = m.Velocity[i]
@@ -197,6 +202,7 @@ func (r *Robot) onOdometry(m *nav_msgs.Odometry, _ ros.Info) {
 	if base != b.base || twist != b.twist {
 		b.changed = now
 	}
+	b.leapBase(base, twist, now)
 	b.base, b.twist, b.odometry = base, twist, now
 	b.seq++
 	r.watchStrange(now)
@@ -223,17 +229,24 @@ func (r *Robot) onGuard(m *std_msgs.Bool, _ ros.Info) {
 
 func (r *Robot) onRunstopped(m *std_msgs.Bool, _ ros.Info) {
 	r.keep(func(s *status, now time.Time) {
-		if m.Data && s.mode.v == modeHoming {
-			r.rehome = true // what a joint has found as its end is not to be believed
+		if m.Data {
+			r.stoppedHoming(s.mode.v)
 		}
 		s.runstopped = heard[bool]{m.Data, now}
 	})
 }
 
+// stoppedHoming needs mu. What a joint has found as its end is not to be believed.
+func (r *Robot) stoppedHoming(mode string) {
+	if mode == modeHoming || r.homing {
+		r.rehome, r.broken = true, true
+	}
+}
+
 func (r *Robot) onMode(m *std_msgs.String, _ ros.Info) {
 	r.keep(func(s *status, now time.Time) {
-		if m.Data == modeRunstopped && s.mode.v == modeHoming {
-			r.rehome = true
+		if m.Data == modeRunstopped {
+			r.stoppedHoming(s.mode.v)
 		}
 		if m.Data != s.mode.v || !s.mode.known() {
 			s.mode = heard[string]{m.Data, now} // since when

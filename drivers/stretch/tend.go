@@ -48,9 +48,11 @@ func (r *Robot) Do(ctx context.Context, task string) error {
 	defer done()
 	switch task {
 	case taskHome:
+		r.setHoming(true)
 		if err = r.trigger(ctx, r.home, homingMost); err == nil {
 			err = r.homedNow(ctx)
 		}
+		r.setHoming(false)
 	case taskStow:
 		err = r.trigger(ctx, r.stow, stowMost)
 	case taskRelease:
@@ -80,15 +82,23 @@ func (r *Robot) trigger(ctx context.Context, c ros.Caller, most time.Duration) e
 	return nil
 }
 
+func (r *Robot) setHoming(on bool) {
+	r.mu.Lock()
+	r.homing, r.broken = on, false
+	r.mu.Unlock()
+}
+
+// homedNow believes the driver's word when no runstop came, not even one that was released by hand meanwhile: the driver
+// counts that as homed.
 func (r *Robot) homedNow(ctx context.Context) error {
 	r.mu.Lock()
-	broken := r.status.runstopped.v
+	broken := r.broken || r.status.runstopped.v
 	if !broken {
 		r.rehome = false
 	}
 	r.mu.Unlock()
 	if broken {
-		return errors.New("a runstop came while the robot homed: release it, then home again")
+		return errors.New("a runstop came while the robot homed: release it if it is still on, then home again")
 	}
 	ok := r.until(ctx, callTime, func() bool {
 		r.mu.Lock()
