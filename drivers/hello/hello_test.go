@@ -445,9 +445,9 @@ func TestStaleAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, stale := range []bool{false, false, true, true, true} {
-		if _, err := s.Status(ctx); errors.Is(err, ErrStale) != stale {
-			t.Errorf("answer %d: %v", i, err)
+	for i, want := range []error{nil, nil, ErrStale, ErrStale, ErrRestarted} {
+		if _, err := s.Status(ctx); !errors.Is(err, want) {
+			t.Errorf("answer %d: %v, want %v", i, err, want)
 		}
 	}
 }

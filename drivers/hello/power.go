@@ -87,7 +87,7 @@ type Power struct {
 	info Info
 
 	mu     sync.Mutex
-	last   time.Duration // the newest stamp
+	last   clock
 	synced time.Time
 	syncs  chan struct{} // holds one token: whose sync it is
 }
@@ -114,7 +114,7 @@ func (p *Power) Info() Info { return p.info }
 // Counters are what the line has seen.
 func (p *Power) Counters() Counters { return p.link.counters() }
 
-// Status asks for a reading. One that is not newer than the last is ErrStale.
+// Status asks for a reading. One that is not newer than the last is ErrStale, or ErrRestarted when it must be.
 func (p *Power) Status(ctx context.Context) (PowerStatus, error) {
 	b, err := p.link.pull(ctx, "status", []byte{powerStatus})
 	if err != nil {
@@ -126,11 +126,10 @@ func (p *Power) Status(ctx context.Context) (PowerStatus, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last != 0 && st.Stamp <= p.last {
+	if err := p.last.take(st.Stamp); err != nil {
 		p.link.strange.Add(1)
-		return PowerStatus{}, &LineError{"status", ErrStale}
+		return PowerStatus{}, &LineError{"status", err}
 	}
-	p.last = st.Stamp
 	return st, nil
 }
 

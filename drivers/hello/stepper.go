@@ -128,7 +128,7 @@ type Stepper struct {
 	info Info
 
 	mu   sync.Mutex
-	last time.Duration // the newest stamp
+	last clock
 	incr uint8
 }
 
@@ -157,7 +157,32 @@ func (s *Stepper) Counters() Counters { return s.link.counters() }
 // started anew. What it says is not used.
 var ErrStale = errors.New("the answer is not newer than the one before: the line repeats itself or the board was started anew")
 
-// Status asks for a reading. One that is not newer than the last is ErrStale.
+// ErrRestarted is a board whose clock goes on from an earlier time: it has forgotten its zero, its limits and what it was
+// told, so that nothing in numbers of before may be sent to it.
+var ErrRestarted = errors.New("the board was started anew and has forgotten where it is")
+
+// clock are the stamps of a board's answers.
+type clock struct {
+	newest  time.Duration // 0: none yet
+	earlier time.Duration // the newest of those that were earlier than it; 0: none since
+}
+
+// take is nil for a stamp that is newer than all before. One that is newer than an earlier one alone goes on from there:
+// a line that repeats itself does not do that.
+func (c *clock) take(stamp time.Duration) error {
+	switch {
+	case c.newest == 0 || stamp > c.newest:
+		*c = clock{newest: stamp}
+		return nil
+	case c.earlier != 0 && stamp > c.earlier && stamp < c.newest:
+		return ErrRestarted
+	case stamp < c.newest:
+		c.earlier = stamp
+	}
+	return ErrStale
+}
+
+// Status asks for a reading. One that is not newer than the last is ErrStale, or ErrRestarted when it must be.
 func (s *Stepper) Status(ctx context.Context) (StepperStatus, error) {
 	b, err := s.link.pull(ctx, "status", []byte{stepperStatus})
 	if err != nil {
@@ -169,11 +194,10 @@ func (s *Stepper) Status(ctx context.Context) (StepperStatus, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != 0 && st.Stamp <= s.last {
+	if err := s.last.take(st.Stamp); err != nil {
 		s.link.strange.Add(1)
-		return StepperStatus{}, &LineError{"status", ErrStale}
+		return StepperStatus{}, &LineError{"status", err}
 	}
-	s.last = st.Stamp
 	return st, nil
 }
 

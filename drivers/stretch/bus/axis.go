@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,6 +61,12 @@ func (a *axis) greet(ctx context.Context, p *serial.Port) error {
 
 func (a *axis) look(ctx context.Context) error {
 	s, err := a.board.Status(ctx)
+	if errors.Is(err, hello.ErrStale) { // at once: which of the two it is
+		s, err = a.board.Status(ctx)
+	}
+	if errors.Is(err, hello.ErrRestarted) {
+		return errors.Join(err, a.disown(ctx))
+	}
 	if err != nil {
 		return err
 	}
@@ -88,6 +95,28 @@ func (a *axis) look(ctx context.Context) error {
 }
 
 func (a *axis) lost() { a.board = nil }
+
+// disown keeps goals and stops in numbers of before from a board that was started anew, and takes back what it may have
+// been sent since: safety is what it starts in, and waits for no motor sync.
+func (a *axis) disown(ctx context.Context) error {
+	b := a.board
+	a.r.mu.Lock()
+	a.board = nil
+	a.r.mu.Unlock()
+	safe := func() error {
+		within, cancel := a.r.within(ctx, sendTime)
+		defer cancel()
+		return b.Command(within, hello.Command{Mode: hello.ModeSafety})
+	}
+	err := safe()
+	within, cancel := a.r.within(ctx, haltTime)
+	defer cancel()
+	if e := a.r.take(within); e != nil { // who has commands under way
+		return errors.Join(err, e)
+	}
+	defer a.r.give()
+	return safe()
+}
 
 // odometry sums up the wheels' turns. It is under the Robot's mu.
 type odometry struct {

@@ -142,7 +142,12 @@ func (r *rig) asked(name string, q []byte) []byte {
 		if m.frozen {
 			pos = m.froze
 		}
-		return append(reply, packed(m.mode, float32(0), pos, float32(m.vel), float32(0), diag, uint64(time.Since(r.born).Microseconds()), float32(0), m.contacts, float32(0), uint16(0), float32(2300), float32(1000))...)
+		pos -= m.zero
+		born := r.born
+		if !m.booted.IsZero() {
+			born = m.booted
+		}
+		return append(reply, packed(m.mode, float32(0), pos, float32(m.vel), float32(0), diag, uint64(time.Since(born).Microseconds()), float32(0), m.contacts, float32(0), uint16(0), float32(2300), float32(1000))...)
 	case 13:
 		return append(append(reply, make([]byte, 80)...), m.config, 0, 0, 0, 0, 0, 0, 0, 0)
 	case 17:

@@ -204,13 +204,20 @@ type motor struct {
 	push     float64 // somebody moves it so fast
 	frozen   bool    // it reads the same for ever
 	froze    float64
+	booted   time.Time // when it was started anew; zero: with the rig
+	zero     float64   // where that was, which it counts from
+}
+
+// boot is a board that starts anew behind a port that stays: it forgets where it is.
+func (m *motor) boot(now time.Time) {
+	m.booted, m.zero, m.mode, m.waiting, m.diag = now, m.pos, 0, nil, 0
 }
 
 func (m *motor) obey(c [4]float64, now time.Time) {
 	if m.runstop {
 		return
 	}
-	m.mode, m.x, m.v, m.a, m.fed = uint8(c[0]), c[1], c[2], c[3], now
+	m.mode, m.x, m.v, m.a, m.fed = uint8(c[0]), c[1]+m.zero, c[2], c[3], now
 	m.waiting = nil
 }
 

@@ -80,7 +80,7 @@ func (l *link) session(ctx context.Context) (err error) {
 			l.rise()
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &gone), errors.Is(err, serial.ErrClosed), now.Sub(good) > silentAfter:
+		case errors.As(err, &gone), errors.Is(err, serial.ErrClosed), errors.Is(err, hello.ErrRestarted), now.Sub(good) > silentAfter:
 			return err
 		}
 		select {
@@ -145,6 +145,7 @@ type measured struct {
 // stampAge watches how late a board's answers come, by the board's own clock: an answer that lay on the line is as old as
 // that.
 type stampAge struct {
+	began time.Time     // of the first answer: later ones are counted from it, so that a set wall clock is no delay
 	least time.Duration // host minus board, the least that was seen
 	at    time.Time     // when that was
 	known bool
@@ -155,7 +156,10 @@ const drift = 1000
 
 // late is by how much an answer is later than the least.
 func (s *stampAge) late(now time.Time, stamp time.Duration) time.Duration {
-	d := time.Duration(now.UnixNano()) - stamp
+	if !s.known {
+		s.began = now
+	}
+	d := now.Sub(s.began) - stamp
 	if s.known {
 		s.least += now.Sub(s.at) / drift
 		s.at = now
