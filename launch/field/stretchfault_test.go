@@ -90,6 +90,7 @@ func TestTwinFourStages(t *testing.T) {
 	r.goes(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0, 0.25-r.d.State().Q[1]) })
 	r.face.Set(func(f *wire.StretchFaults) { f.FourStages = true })
 	r.until("it misreads", func() bool { return r.d.State().Q[1] > 0.3 })
+	r.ready() // the leap of the switch is over
 	before := r.twin.Truth()
 	r.refuses(func() robot.Trajectory { return r.plan(2*time.Second, geom.SE2{}, 0, -0.1) }, "arm_joint", "plan anew")
 	r.rests()
