@@ -104,6 +104,9 @@ func (r *Robot) hold(ctx context.Context) error {
 		r.until(ctx, 2*catchUp, r.caughtUp)
 	}
 	j, _, _ := r.snapshot()
+	if j.lack != "" {
+		return fmt.Errorf("there is no whole joint reading to hold at: %s", j.lack)
+	}
 	if age := r.clock.Now().Sub(j.received); j.q == nil || age > staleJoints {
 		return fmt.Errorf("there is no joint reading to hold at: the newest is %v old", age.Round(time.Millisecond))
 	}

@@ -77,7 +77,13 @@ func (f *facts) set(n robot.Fact) {
 func (r *Robot) Facts() []robot.Fact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.facts.list)
+	list := slices.Clone(r.facts.list)
+	for i := range list {
+		if list[i].Name == factJoints && r.joints.lack != "" {
+			list[i].Bad = lackWords(r.joints.lack)
+		}
+	}
+	return list
 }
 
 // Run lives with the robot: it looks for it, shakes hands, watches, and begins anew whenever it was lost.
@@ -266,7 +272,7 @@ func (r *Robot) topicFact(name string, topics ...string) robot.Fact {
 	switch fresh := !at.IsZero() && r.clock.Now().Sub(at) < staleState; {
 	case fresh && whole:
 	case fresh:
-		f.Bad = fmt.Sprintf("%s does not tell all of %s: check the arm's prefix in the launch file", heard, strings.Join(r.names.joints, ", "))
+		f.Bad = fmt.Sprintf("%s does not tell all of %s (%s): check the arm's prefix in the launch file", heard, strings.Join(r.names.joints, ", "), j.lack)
 	case heard == "" && publishers == 0 && counted:
 		f.Value, f.Bad = "nobody publishes "+topics[0], deadNode("nobody publishes "+strings.Join(topics, " nor ")).Error()
 	case heard == "" && !counted:

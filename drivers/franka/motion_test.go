@@ -77,10 +77,10 @@ func TestStateByName(t *testing.T) {
 }
 
 func TestPickIgnoresOthers(t *testing.T) {
-	if _, _, ours := pick(&sensor_msgs.JointState{Name: []string{"fr3_finger_joint1"}, Position: []float64{1}}, []string{"fr3_joint1"}); ours {
+	if _, _, ours, _ := pick(&sensor_msgs.JointState{Name: []string{"fr3_finger_joint1"}, Position: []float64{1}}, []string{"fr3_joint1"}); ours {
 		t.Error("a message of the fingers is taken for the arm's")
 	}
-	if q, _, ours := pick(&sensor_msgs.JointState{Name: []string{"a"}, Position: []float64{1}}, []string{"a"}); q != nil || !ours {
+	if q, _, ours, _ := pick(&sensor_msgs.JointState{Name: []string{"a"}, Position: []float64{1}}, []string{"a"}); q != nil || !ours {
 		t.Errorf("without speeds the reading is %v, %v", q, ours)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // joints.
 type reading struct {
 	q, qd    []float64 // never written to again
+	lack     string    // what is wrong with a reading that has no joints
 	received time.Time
 	again    time.Time // when they came again after a gap
 	stamp    time.Time
@@ -74,7 +75,7 @@ func (r *Robot) onMerged(m *sensor_msgs.JointState, i ros.Info)   { r.onJoints(m
 
 // onJoints takes the arm's joints by name, in any order.
 func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info, raw bool) {
-	q, qd, ours := pick(m, r.names.joints)
+	q, qd, ours, lack := pick(m, r.names.joints)
 	if !ours {
 		return
 	}
@@ -98,7 +99,7 @@ func (r *Robot) onJoints(m *sensor_msgs.JointState, info ros.Info, raw bool) {
 	} else {
 		b.watchLeap(q, qd, now)
 	}
-	b.q, b.qd, b.received, b.stamp = q, qd, now, stamp
+	b.q, b.qd, b.lack, b.received, b.stamp = q, qd, lack, now, stamp
 	b.seq++
 	r.watchStrange(now)
 }
@@ -138,23 +139,38 @@ func fastest(v []float64) (most float64) {
 }
 
 // pick takes positions and speeds by name. ours is false when the message has none of the names: it is of another part.
-func pick(m *sensor_msgs.JointState, names []string) (q, qd []float64, ours bool) {
+// lack says what is wrong with the first joint that is not whole; then there are no positions.
+func pick(m *sensor_msgs.JointState, names []string) (q, qd []float64, ours bool, lack string) {
 	q, qd = make([]float64, len(names)), make([]float64, len(names))
-	whole := true
 	for k, name := range names {
 		i := slices.Index(m.Name, name)
 		ours = ours || i >= 0
-		if i < 0 || i >= len(m.Position) || i >= len(m.Velocity) || !finite(m.Position[i]) || !finite(m.Velocity[i]) ||
-			slices.Contains(m.Name[i+1:], name) { // of two, one is of something else
-			whole = false
-			continue
+		bad := ""
+		switch {
+		case i < 0:
+			bad = "is missing"
+		case i >= len(m.Position) || i >= len(m.Velocity):
+			bad = "has no position or no speed"
+		case !finite(m.Position[i]) || !finite(m.Velocity[i]):
+			bad = "is not a number"
+		case slices.Contains(m.Name[i+1:], name):
+			bad = "is there twice, and one of them is of something else"
+		default:
+			q[k], qd[k] = m.Position[i], m.Velocity[i]
 		}
-		q[k], qd[k] = m.Position[i], m.Velocity[i]
+		if bad != "" && lack == "" {
+			lack = name + " " + bad
+		}
 	}
-	if !whole {
-		return nil, nil, ours
+	if lack != "" {
+		return nil, nil, ours, lack
 	}
-	return q, qd, ours
+	return q, qd, ours, ""
+}
+
+// lackWords say why an arm that has not all joints may not move.
+func lackWords(lack string) string {
+	return "the joint readings are not whole: " + lack + "; look at the controller that publishes them, nothing moves until they are"
 }
 
 func finite(x float64) bool { return x-x == 0 }
@@ -288,6 +304,8 @@ func (r *Robot) modeNow(now time.Time) (robot.Mode, string) {
 		return robot.ModeUnknown, r.facts.words()
 	case r.facts.bad != "":
 		return robot.ModeFaulted, r.facts.bad
+	case r.joints.lack != "":
+		return robot.ModeFaulted, lackWords(r.joints.lack)
 	case r.run != nil || r.gripping || r.tending:
 		return robot.ModeMoving, ""
 	case !r.joints.strange.IsZero() && now.Sub(r.joints.strange) > strangeAfter:

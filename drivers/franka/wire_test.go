@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +121,20 @@ func TestTwinFaults(t *testing.T) {
 		if err := b.Do(t.Context(), taskRecover); err != nil {
 			t.Fatal(err)
 		}
+		b.ready()
+	})
+	t.Run("a joint that is not a number", func(t *testing.T) {
+		b := fr3Twin(t, wire.Faults{}, nil)
+		b.ready()
+		b.wire.Set(func(f *wire.Faults) { f.NaNJoint = true })
+		b.says(robot.ModeFaulted, "not whole", "is not a number")
+		if f := b.Facts(); !slices.ContainsFunc(f, func(f robot.Fact) bool { return strings.Contains(f.Bad, "is not a number") }) {
+			t.Errorf("no fact says so: %+v", f)
+		}
+		if err := b.Halt(t.Context(), robot.RungHold); err == nil || !strings.Contains(err.Error(), "is not a number") {
+			t.Errorf("held at no number: %v", err)
+		}
+		b.wire.Set(func(f *wire.Faults) { f.NaNJoint = false })
 		b.ready()
 	})
 	t.Run("not homed", func(t *testing.T) {

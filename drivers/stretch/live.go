@@ -49,7 +49,8 @@ func (r *Robot) live(now time.Time) []robot.Fact {
 		say("clock offset", v, "")
 	}
 	if r.known.generation == GenB {
-		say("base guard", r.guardWords(now), "")
+		v, warn := r.guardWords(now)
+		out = append(out, robot.Fact{Name: "base guard", Value: v, Warn: warn})
 	}
 	return out
 }
@@ -114,12 +115,12 @@ func (r *Robot) guarded(now time.Time) bool {
 	return r.status.guard.known() && now.Sub(r.status.guard.at) < guardSilence
 }
 
-func (r *Robot) guardWords(now time.Time) string {
+func (r *Robot) guardWords(now time.Time) (value, warn string) {
 	switch {
 	case r.guarded(now):
-		return "heard"
+		return "heard", ""
 	case r.config.BaseUnguarded:
-		return "none, and the launch file allows it: if this daemon dies while the base moves, this driver goes on for ever; stand by the runstop"
+		return "none, and the launch file allows it", "if this daemon dies while the base moves, this driver goes on for ever: stand by the runstop"
 	}
-	return "none: the base does not move, since this driver would go on for ever if this daemon died; start the guard on the robot"
+	return "none", "the base does not move, since this driver would go on for ever if this daemon died: start the guard on the robot"
 }

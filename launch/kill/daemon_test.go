@@ -184,7 +184,7 @@ func (d *daemon) release(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, task := range h.Health.Tasks {
-		if task.Name != "release" && task.Name != "runstop_reset" {
+		if task.Name != "release" {
 			continue
 		}
 		if _, err := operator.Send(ctx, filepath.Join(d.state, operator.SocketName), operator.Request{Op: operator.OpDo, Name: task.Name}); err != nil {

@@ -161,6 +161,7 @@ type power struct {
 	status hello.PowerStatus
 	at     time.Time // when it came; zero: never
 	late   stampAge
+	ours   bool // the runstop that is on is of this daemon's own stop
 }
 
 func (p *power) greet(ctx context.Context, port *serial.Port) error {
@@ -182,6 +183,9 @@ func (p *power) look(ctx context.Context) error {
 	now := p.r.clock.Now()
 	p.r.mu.Lock()
 	defer p.r.mu.Unlock()
+	if p.status.Runstopped() && !s.Runstopped() {
+		p.ours = false
+	}
 	p.status, p.at = s, now.Add(-p.late.late(now, s.Stamp))
 	return nil
 }
@@ -205,7 +209,9 @@ func (r *Robot) runstopped() bool {
 func (r *Robot) runstopWords() string {
 	cause := "no cause given yet"
 	if r.power.board != nil && r.power.status.Runstopped() {
-		cause = r.power.status.Cause.String()
+		if cause = r.power.status.Cause.String(); r.power.ours && r.power.status.Cause == hello.CauseProgram {
+			cause = "this daemon's own stop or e-stop engaged it"
+		}
 	}
 	return fmt.Sprintf("the runstop is engaged (%s); look why, make the robot safe, then an operator releases it with the task %q or the button on the robot", cause, taskRelease)
 }

@@ -24,7 +24,7 @@ func TestField09Runstop(t *testing.T) {
 	done := follow(t.Context(), r, up(r))
 	moving(t, r, rig, lifts)
 	rig.change(func() { rig.power.runstop, rig.power.cause = true, 1 })
-	fails(t, done, time.Second, "runstop", "button was pressed", "runstop_reset")
+	fails(t, done, time.Second, "runstop", "button was pressed", `task "release"`)
 	rig.stands(t, r, time.Second)
 	s := r.State()
 	if s.Mode != robot.ModeRunstopped || !strings.Contains(s.Fault, "button was pressed") {
@@ -45,7 +45,7 @@ func TestField09Runstop(t *testing.T) {
 		}
 	})
 	before := rig.machine()
-	if err := r.Do(t.Context(), "runstop_reset"); err != nil {
+	if err := r.Do(t.Context(), "release"); err != nil {
 		t.Fatal(err)
 	}
 	ready(t, r)
@@ -75,7 +75,7 @@ func TestRungPower(t *testing.T) {
 		}
 		rig.lines["hello-power-periph"].mute = true
 	})
-	if s := r.State(); !strings.Contains(s.Fault, "a program asked for it") {
+	if s := r.State(); !strings.Contains(s.Fault, "this daemon's own stop or e-stop engaged it") {
 		t.Errorf("%s: %s", s.Mode, s.Fault)
 	}
 	rig.change(func() { rig.power.runstop = false })
@@ -297,7 +297,7 @@ func TestField20PushedByHand(t *testing.T) {
 		}
 	}
 	rig.change(func() { rig.motors[0].push = 0 })
-	if err := r.Do(t.Context(), "runstop_reset"); err != nil {
+	if err := r.Do(t.Context(), "release"); err != nil {
 		t.Fatal(err)
 	}
 	<-r.clock.After(ownAfter)

@@ -127,6 +127,7 @@ func (r *Robot) letGo(ctx context.Context) error {
 func (r *Robot) cut(ctx context.Context) error {
 	r.mu.Lock()
 	p := r.power.board
+	r.power.ours = r.power.ours || !r.runstopped()
 	r.mu.Unlock()
 	r.log.Warn("runstop: wheels and arm are let go, the lift floats")
 	held := r.holdWrist(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	taskRelease = "runstop_reset"
+	taskRelease = "release"
 	releaseTime = 2 * time.Second
 )
 
