@@ -418,6 +418,7 @@ func TestField45Unplug(t *testing.T) {
 // Field fault 43: answers that come whole and late are as old as they are, by the board's own clock: nothing moves on them.
 func TestField43LateAnswers(t *testing.T) {
 	t.Parallel()
+	const late = staleStart + patience + 100*time.Millisecond // older than may move
 	rig := newRig(t)
 	r := started(t, rig, Config{})
 	ready(t, r)
@@ -425,15 +426,15 @@ func TestField43LateAnswers(t *testing.T) {
 		l := rig.lines["hello-motor-lift"]
 		l.mangle = func(b []byte) []byte {
 			b = append([]byte(nil), b...)
-			time.AfterFunc(250*time.Millisecond, func() { _, _ = l.tty.Write(b) })
+			time.AfterFunc(late, func() { _, _ = l.tty.Write(b) })
 			return nil
 		}
 	})
-	<-r.clock.After(700 * time.Millisecond)
+	<-r.clock.After(2*late + 200*time.Millisecond)
 	for range 50 {
 		<-r.clock.After(10 * time.Millisecond)
-		if age := r.clock.Now().Sub(r.State().Received); age < 230*time.Millisecond {
-			t.Fatalf("a reading that came 250 ms late is said to be %v old", age)
+		if age := r.clock.Now().Sub(r.State().Received); age < late-20*time.Millisecond {
+			t.Fatalf("a reading that came %v late is said to be %v old", late, age)
 		}
 	}
 	if err := r.Follow(t.Context(), up(r)); err == nil || !strings.Contains(err.Error(), "lift") && !strings.Contains(err.Error(), "old") {
