@@ -118,9 +118,9 @@ func (s *statics) targets(p *Participant) []netip.AddrPort {
 	for _, a := range s.fixed {
 		add(a.Addr(), a.Port())
 	}
-	for _, h := range s.hosts {
-		for _, a := range h.ips {
-			add(a.Unmap(), h.port)
+	for i := range s.hosts { // not a copy: what was told of them is the other goroutine's
+		for _, a := range s.hosts[i].ips {
+			add(a.Unmap(), s.hosts[i].port)
 		}
 	}
 	return out

@@ -21,6 +21,7 @@ type Franka struct {
 	one        bool // ROS 1
 	prefix     string
 	controller string
+	begun      accepted[*run]
 	turn       chan struct{} // the hand's calls block: one at a time
 	shut       chan struct{} // closed by Close
 

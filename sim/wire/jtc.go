@@ -87,14 +87,6 @@ func (a *arm) plan(g *control_msgs.FollowJointTrajectory_Goal) (spline, error) {
 	return newSpline(&g.Trajectory, a.joints, a.want, a.now.Add(a.faults.skew()), a.build.one)
 }
 
-// accepts says whether a goal would be taken now.
-func (a *arm) accepts(g *control_msgs.FollowJointTrajectory_Goal) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err := a.plan(g)
-	return err
-}
-
 // start makes a goal the running one, from where the controller wants to be. A nil run with no error was over at once.
 func (a *arm) start(g *control_msgs.FollowJointTrajectory_Goal) (*run, error) {
 	a.mu.Lock()
@@ -172,22 +164,25 @@ func (a *arm) tolerances(g *control_msgs.FollowJointTrajectory_Goal) limits {
 	return l
 }
 
-// acceptable is the trajectory controller's look at a goal before it takes it.
+// acceptable is the trajectory controller's look at a goal, which begins when it is taken.
 func (w *Franka) acceptable(m msg.Message) bool {
 	g, is := m.(*control_msgs.FollowJointTrajectory_Goal)
-	return is && w.arm.accepts(g) == nil
+	if !is {
+		return false
+	}
+	r, err := w.arm.start(g)
+	if err == nil {
+		w.begun.put(g, r)
+	}
+	return err == nil
 }
 
 // followed is a goal from its acceptance to its end.
 func (w *Franka) followed(ctx context.Context, _ ros.GoalID, m msg.Message, _ func(msg.Message)) (msg.Message, ros.GoalStatus) {
 	res := &control_msgs.FollowJointTrajectory_Result{}
-	g, is := m.(*control_msgs.FollowJointTrajectory_Goal)
-	if !is {
-		return res, ros.GoalAborted
-	}
-	r, err := w.arm.start(g)
-	if err != nil { // it was fine a moment ago
-		res.ErrorCode, res.ErrorString = jtcInvalid, err.Error()
+	r, ok := w.begun.take(m)
+	if !ok {
+		res.ErrorCode, res.ErrorString = jtcInvalid, "the controller has lost the goal"
 		return res, ros.GoalAborted
 	}
 	if r == nil {

@@ -50,6 +50,8 @@ type Stretch struct {
 	closers []ros.Closer
 	outs    []out
 	latched map[string]ros.Outlet
+	begun   accepted[*following]
+	aiming  sync.Mutex  // one goal at a time gives the motors their targets; taken before mu
 	links   *urdf.Robot // of the description; nil: it is none
 
 	mu      sync.Mutex

@@ -65,12 +65,31 @@ func (w *Stretch) serveGoals() error {
 }
 
 // acceptable: a robot that is not homed takes no goal, nor does one in another mode. Which modes generation A takes goals
-// in is not known: position, and navigation unless PositionOnly. In generation B each joint has a mode of its own.
+// in is not known: position, and navigation unless PositionOnly. In generation B each joint has a mode of its own. A goal
+// that is taken ends the one before it.
 func (w *Stretch) acceptable(m msg.Message) bool {
 	g, is := m.(*control_msgs.FollowJointTrajectory_Goal)
+	if !is {
+		return false
+	}
+	code, _ := w.wellFormed(g) // one that is not is taken, and ends at once
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !is || w.unhomed {
+	if !w.takes(g) {
+		return false
+	}
+	r := &following{g: g, end: make(chan ended, 1)}
+	if code == codeFine {
+		w.finish(codePreempted, "another goal came")
+		w.run = r
+	}
+	w.begun.put(g, r)
+	return true
+}
+
+// takes needs mu.
+func (w *Stretch) takes(g *control_msgs.FollowJointTrajectory_Goal) bool {
+	if w.unhomed {
 		return false
 	}
 	if w.gen != GenerationB {
@@ -86,15 +105,14 @@ func (w *Stretch) acceptable(m msg.Message) bool {
 
 func (w *Stretch) follow(ctx context.Context, _ ros.GoalID, m msg.Message, feedback func(msg.Message)) (msg.Message, ros.GoalStatus) {
 	res := &control_msgs.FollowJointTrajectory_Result{}
-	g, is := m.(*control_msgs.FollowJointTrajectory_Goal)
-	if res.ErrorCode, res.ErrorString = w.wellFormed(g); !is || res.ErrorCode != codeFine {
+	r, ok := w.begun.take(m)
+	if !ok {
+		res.ErrorCode, res.ErrorString = codeInvalid, "the driver has lost the goal"
 		return res, ros.GoalAborted
 	}
-	r := &following{g: g, end: make(chan ended, 1)}
-	w.mu.Lock()
-	w.finish(codePreempted, "another goal came")
-	w.run = r
-	w.mu.Unlock()
+	if res.ErrorCode, res.ErrorString = w.wellFormed(r.g); res.ErrorCode != codeFine {
+		return res, ros.GoalAborted
+	}
 	defer func() {
 		w.mu.Lock()
 		if w.run == r {
@@ -151,7 +169,7 @@ func (w *Stretch) points(ctx context.Context, r *following, feedback func(msg.Me
 		case mode == "adaptive_velocity":
 			w.slow(r, p.Positions, at.Sub(before))
 		}
-		w.aim(r, p, before, due)
+		w.aimNewest(r, p, before, due)
 		e, status := w.wait(ctx, r, p, due, i+1 < len(r.g.Trajectory.Points), feedback)
 		w.slow(r, nil, 0)
 		if status != ros.GoalSucceeded {
@@ -219,6 +237,18 @@ func (w *Stretch) patience() time.Duration {
 func outside(j int, x float64) bool {
 	s := spans()[j]
 	return !(x >= s.lo-rangeMargin && x <= s.hi+rangeMargin)
+}
+
+// aimNewest aims for a goal that no newer one has replaced: the goroutines of two goals come in any order.
+func (w *Stretch) aimNewest(r *following, p trajectory_msgs.JointTrajectoryPoint, begin, due time.Time) {
+	w.aiming.Lock()
+	defer w.aiming.Unlock()
+	w.mu.Lock()
+	newest := w.run == r
+	w.mu.Unlock()
+	if newest {
+		w.aim(r, p, begin, due)
+	}
 }
 
 // aim sets the targets of a point, with a time when it is due at one. What is out of range is dropped, never clipped; the goal goes on without it.

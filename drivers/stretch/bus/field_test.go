@@ -192,6 +192,7 @@ func TestField14SyncRate(t *testing.T) {
 			go func() { _ = r.Halt(context.WithoutCancel(t.Context()), rung) }()
 		}
 		fails(t, done, 2*time.Second, "halted")
+		rig.stands(t, r, 2*time.Second) // what still moves would be taken for the next motion
 	}
 	<-r.clock.After(time.Second)
 	rig.change(func() {
