@@ -108,18 +108,24 @@ func (c *twinCommand) stretchFaults() (simwire.StretchFaults, error) {
 	return f, nil
 }
 
+// turn turns the fault of that name on or off, unless it can be had from the start alone: then it is late.
+func turn(switches []stretchSwitch, name string, on bool) (found, late bool) {
+	for _, s := range switches {
+		if s.name != name {
+			continue
+		}
+		if found, late = true, s.start; !late {
+			s.set(on)
+		}
+	}
+	return found, late
+}
+
 // switchStretch turns a fault of a running Stretch on or off.
 func switchStretch(w *simwire.Stretch, name string, on bool) error {
 	found, late := false, false
 	w.Set(func(f *simwire.StretchFaults) {
-		for _, s := range stretchSwitches(f) {
-			if s.name != name {
-				continue
-			}
-			if found, late = true, s.start; !late {
-				s.set(on)
-			}
-		}
+		found, late = turn(stretchSwitches(f), name, on)
 	})
 	switch {
 	case late:

@@ -132,14 +132,7 @@ func switchSerial(w *simwire.Serial, name string, on bool) error {
 	}
 	found, late := false, false
 	w.Set(func(f *simwire.SerialFaults) {
-		for _, s := range serialSwitches(f) {
-			if s.name != name {
-				continue
-			}
-			if found, late = true, s.start; !late {
-				s.set(on)
-			}
-		}
+		found, late = turn(serialSwitches(f), name, on)
 	})
 	switch {
 	case late:
